@@ -83,7 +83,11 @@ function approvals(there: PostgresServer, databases: Databases): void {
 
     control("positive control: gates that do not close what was used let a call through again", async (t) => {
       const defects = [
-        { within: "JudgedBatch.#closeLater", find: "this.#end({ ...approval, status }, approval);", put: "" },
+        {
+          within: "BatchApprovals.#close",
+          find: "this.#approvals.set(approval.row, { ...approval, status });",
+          put: "",
+        },
         slowBatches,
       ];
       await assert.rejects(async () => {

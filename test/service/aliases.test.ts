@@ -111,7 +111,7 @@ const scenarios: readonly Scenario[] = [
       await assertVerifies(desk);
     },
     defect: {
-      within: "JudgedBatch.judge",
+      within: "BatchCall.judge",
       find: "const { approvalId: named, sessionId: session, toolName: tool } = request;",
       put: "const { approvalId: named, sessionId: session, toolName, alias } = request; const tool = alias ?? toolName;",
     },
@@ -130,7 +130,7 @@ const scenarios: readonly Scenario[] = [
       await assertVerifies(desk);
     },
     defect: {
-      within: "BatchGrants.open",
+      within: "knownGrants",
       find: "request.toolName === grant.tool",
       put: "(request.alias ?? request.toolName) === grant.tool",
     },

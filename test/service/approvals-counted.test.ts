@@ -102,7 +102,7 @@ runScenarios("how metrics count approvals", [
       assert.equal((await waiting).json.status, "pending");
       assert.equal((await approvalMetrics(desk))["approvals_total denied"], 0);
     },
-    defect: { within: "ApprovalDesk.decide", find: "if (!found.ok) return found;", put: "" },
+    defect: { within: "ApprovalDesk.decide", find: "if (!done.ok) return done;", put: "" },
   },
 ]);
 

@@ -59,7 +59,7 @@ const scenarios: readonly Scenario[] = [
     },
     defect: {
       within: "outcomeOf",
-      module: "approvals/judged-batch",
+      module: "approvals/batch-approvals",
       find: "judgement.misfits.length > 0",
       put: "false",
     },

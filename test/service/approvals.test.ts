@@ -34,7 +34,7 @@ const scenarios: readonly Scenario[] = [
       }
     },
     defect: [
-      { within: "JudgedBatch.#closeLater", find: "this.#end({ ...approval, status }, approval);", put: "" },
+      { within: "BatchApprovals.#close", find: "this.#approvals.set(approval.row, { ...approval, status });", put: "" },
       slowBatches,
     ],
   },

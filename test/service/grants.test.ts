@@ -198,7 +198,7 @@ const scenarios: readonly Scenario[] = [
         find: "rules.some(([rule, meaning]) => grant.causes[rule] !== meaning)",
         put: "false",
       },
-      { within: "BatchGrants.find", find: "grants === undefined", put: "false" },
+      { within: "BatchApprovals.grantFor", find: "grants === undefined", put: "false" },
     ],
   },
   {
@@ -243,8 +243,8 @@ const scenarios: readonly Scenario[] = [
     defect: [
       { within: "withGrantRow", find: "from <= source && source <= to && source < seq", put: "false" },
       {
-        within: "BatchGrants.open",
-        find: "source === undefined ? [] : [{ grant, source }]",
+        within: "knownGrants",
+        find: "source === undefined ? [] : [[grant.row, { grant, source }]]",
         put: "[{ grant, source: { pin: () => '', number: () => '9999', members: () => [] } }]",
       },
     ],
@@ -284,7 +284,7 @@ const scenarios: readonly Scenario[] = [
       assert.equal((await desk.operates("/admin/keys/anna-laptop/revoke", {})).status, 200);
       assert.equal(await verdictOf(desk, paying(1100)), "ESCALATE");
     },
-    defect: { within: "JudgedBatch.#personsOf", find: "isMet ? persons : undefined", put: "persons" },
+    defect: { within: "BatchApprovals.grantFor", find: "quorum?.isMet === true", put: "quorum !== undefined" },
   },
   {
     rule: "a changed rule ends what a grant lifts",
@@ -313,7 +313,7 @@ const scenarios: readonly Scenario[] = [
       assert.equal(again.json.receipt, null, "the same yes again adds no row");
       assert.equal((await desk.as("bob", `/grants/${id}/approve`, { hash: "0".repeat(64) })).status, 409);
     },
-    defect: { within: "JudgedBatch.#personsOf", find: "isMet ? persons : undefined", put: "persons" },
+    defect: { within: "BatchApprovals.grantFor", find: "quorum?.isMet === true", put: "quorum !== undefined" },
   },
   {
     rule: "a preview says what the grant would have let through, and writes nothing",
@@ -482,8 +482,8 @@ suite("a ledger with grants", () => {
     { within: "coveredAmounts", find: "isAbove(value, top)", put: "false" },
     { within: "coveredAmounts", find: "call.pin(member) !== digest", put: "false" },
     {
-      within: "BatchGrants.use",
-      find: "this.#uses.push({ amounts, grant: grant.row, row });",
+      within: "BatchApprovals.useGrant",
+      find: "this.#grantUses.push({ amounts, grant: grant.row, row });",
       put: "this.#uses.push({ amounts: {}, grant: grant.row, row });",
     },
   ];

@@ -315,7 +315,7 @@ runScenarios("keys of hosts", [
     },
     defect: [
       { within: "coveredAmounts", find: "call.key === grant.key", put: "true" },
-      { within: "BatchGrants.open", find: "keyName === grant.key", put: "true" },
+      { within: "knownGrants", find: "keyName === grant.key", put: "true" },
     ],
   },
   {

@@ -67,7 +67,7 @@ suite("approvals and a second implementation agree", () => {
 const defects: readonly { readonly name: string; readonly defect: Mutation }[] = [
   {
     name: "a batch overlooks an approval that it opened",
-    defect: { within: "Judging.known", find: "this.#callToJudge(planned)", put: "undefined" },
+    defect: { within: "BatchCall.values", find: "!this.#batch.isEmpty", put: "false" },
   },
   {
     name: "an approval is used although a denial holds",
@@ -83,7 +83,11 @@ const defects: readonly { readonly name: string; readonly defect: Mutation }[] =
   },
   {
     name: "an approval is used twice",
-    defect: { within: "JudgedBatch.#closeLater", find: "this.#end({ ...approval, status }, approval);", put: "" },
+    defect: {
+      within: "BatchApprovals.#close",
+      find: "this.#approvals.set(approval.row, { ...approval, status });",
+      put: "",
+    },
   },
   { name: "an approval never expires", defect: { within: "statusAt", first: "return approval.status;" } },
   {
@@ -117,7 +121,7 @@ const defects: readonly { readonly name: string; readonly defect: Mutation }[] =
   },
   {
     name: "an approval that replaces another one shows less than the person reads",
-    defect: { within: "JudgedBatch.judge", find: "isReplacing ? $fresh : repeat", put: "repeat" },
+    defect: { within: "BatchCall.judge", find: "isReplacing ? $fresh : asking", put: "asking" },
   },
   { name: "a repeat counts as an asking", defect: { within: "withoutOwn", first: "return value;" } },
 ];

@@ -28,7 +28,9 @@ const cases: readonly Case[] = [
       ["new: true", "new: false"],
       ["has: 0", "has: 1"],
     ],
-    defect: [{ within: "JudgedBatch.#closeLater", find: "this.#end({ ...approval, status }, approval);", put: "" }],
+    defect: [
+      { within: "BatchApprovals.#close", find: "this.#approvals.set(approval.row, { ...approval, status });", put: "" },
+    ],
   },
   {
     name: "what parked calls hold is read apart from what was let through",

@@ -34,7 +34,7 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the row of a use is not written with the row of its check",
-    mutations: [{ within: "JudgedBatch.finish", find: "this.#uses.length + granted.length > 0", put: "false" }],
+    mutations: [{ within: "BatchApprovals.finish", find: "uses.length + grants.length > 0", put: "false" }],
     isOfVotes: true,
     noticed: /no row names an approval for it|used the approval/,
   },
@@ -42,9 +42,9 @@ export const controls: readonly Control[] = [
     name: "the table of approvals is not written with the row of a use",
     mutations: [
       {
-        within: "JudgedBatch.finish",
-        find: "for (const approval of changed) this.#transaction.keepApproval(approval);",
-        put: 'for (const approval of changed) if (approval.status !== "used") this.#transaction.keepApproval(approval);',
+        within: "enact",
+        find: "transaction.keepApproval(after);",
+        put: 'if (after.status !== "used") transaction.keepApproval(after);',
       },
     ],
     isOfVotes: true,

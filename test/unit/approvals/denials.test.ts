@@ -6,7 +6,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import {
-  ApprovalBook,
   denialsThatMatter,
   judgeAsk,
   openApproval,
@@ -14,6 +13,7 @@ import {
   type Denial,
   type DenialSummary,
   type Judgement,
+  type KnownApprovals,
 } from "../../../packages/svc-gate/src/approvals/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { randomRuns } from "../../support/random-test.ts";
@@ -97,7 +97,14 @@ function judge(book: readonly Approval[], call: string, rule: string): Judgement
     asking,
     named: undefined,
   };
-  return judgeAsk(ask, new ApprovalBook((text) => text, book), limits, () => assert.fail("nobody has voted"));
+  const known: KnownApprovals = {
+    at: () => undefined,
+    openWith: () => [],
+    denied: (key) => book.filter((approval) => approval.key === key && approval.status === "denied"),
+    openCounts: () => ({ key: 0, ledger: 0, session: 0 }),
+    quorum: () => assert.fail("nobody has voted"),
+  };
+  return judgeAsk(ask, known, limits);
 }
 
 /** Fails if a call is judged otherwise with fewer denials. */

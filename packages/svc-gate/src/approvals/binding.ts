@@ -8,6 +8,7 @@ import {
   type Json,
   type JsonObject,
 } from "../wire/mod.ts";
+import type { Approval } from "./approval.ts";
 import { plain } from "./decimals.ts";
 
 /** A call, as an approval is bound to it. */
@@ -32,9 +33,9 @@ export interface BoundCall {
 export function bindingText({ log, key, session, tool, input, unbound, subject }: BoundCall): string {
   const bound = inputText(input, unbound, charactersOf);
   const parts = [key, log, session, tool].map((part) => JSON.stringify(part));
-  const [keyName, logName, sessionName, toolName] = parts;
-  const members = `"input":${bound},"key":${keyName},"log":${logName},"session":${sessionName}`;
-  return `svc-gate/binding/1\n{${members},"subject":${factsText(subject)},"tool":${toolName}}`;
+  const [ofKey, ofLog, ofSession, ofTool] = parts;
+  const members = `"input":${bound},"key":${ofKey},"log":${ofLog},"session":${ofSession}`;
+  return `svc-gate/binding/1\n{${members},"subject":${factsText(subject)},"tool":${ofTool}}`;
 }
 
 /** The text of which the digest of a call's subject is made; undefined for a call without one. */
@@ -182,4 +183,14 @@ export function approvalId(row: number, hash: string): string {
 export function readApprovalId(id: string): { readonly row: number; readonly digits: string } | undefined {
   const [, row, digits] = /^apr_([1-9][0-9]{0,14})_([0-9a-f]{32})$/.exec(id) ?? [];
   return row === undefined || digits === undefined ? undefined : { row: Number(row), digits };
+}
+
+/** A name for a session, which is unique over the keys. It begins with its domain, since only its digest is kept. */
+export function sessionName(key: string, session: string | null): string {
+  return `svc-gate/session/1\n${JSON.stringify([key, session])}`;
+}
+
+/** A name for a tool in a session of a key. */
+export function placeName({ key, session, tool }: Pick<Approval, "key" | "session" | "tool">): string {
+  return `svc-gate/denied/1\n${JSON.stringify([key, session, tool])}`;
 }

@@ -9,7 +9,6 @@ import {
   type Shown,
   type Status,
 } from "./approval.ts";
-import type { ApprovalBook } from "./book.ts";
 import { distance, isAbove } from "./decimals.ts";
 import type { Grant } from "./grant.ts";
 import type { Quorum } from "./quorum.ts";
@@ -39,6 +38,21 @@ export interface Ask {
   readonly subject: () => string | undefined;
   /** What an approval would be asked for now; undefined unless the answer is ESCALATE. */
   readonly asking: Asking | undefined;
+  /** Finds a grant that covers the call. */
+  readonly grantFor?: (asking: Asking) => Granted | undefined;
+}
+
+/** The approvals that a call may meet. */
+export interface KnownApprovals {
+  readonly at: (row: number) => Approval | undefined;
+  /** Those of calls with this digest that are open now. There is at most one for each session. */
+  readonly openWith: (attach: string) => readonly Approval[];
+  /** Those of a key that a person denied. */
+  readonly denied: (key: string) => readonly Approval[];
+  /** How many are open in a session, with its key and in the ledger. */
+  readonly openCounts: (key: string, session: string | null) => AskLimits;
+  /** Counts an approval's votes with the keys and groups of now. */
+  readonly quorum: (approval: Approval) => Quorum;
 }
 
 export interface AskLimits {
@@ -85,26 +99,17 @@ const denialsMax = 3;
 /**
  * Judges what an approval does for a call, after the contract has judged the call. Only an explicit act of a person, or an
  * approval that is closed, makes an answer stricter than the contract. Only an approval makes it more lenient.
- *
- * @param quorumNow counts an approval's votes with the keys and groups of now
- * @param grantFor finds a grant that covers the call
  */
-export function judgeAsk(
-  ask: Ask,
-  book: ApprovalBook,
-  limits: AskLimits,
-  quorumNow: (approval: Approval) => Quorum,
-  grantFor: (asking: Asking) => Granted | undefined = () => undefined,
-): Judgement {
+export function judgeAsk(ask: Ask, known: KnownApprovals, limits: AskLimits): Judgement {
   const { at, answered } = ask;
-  const found = ask.named === undefined ? undefined : approvalNamed(ask.named, book);
+  const found = ask.named === undefined ? undefined : approvalNamed(ask.named, known);
   const misfits = ask.named === undefined ? [] : found === undefined ? (["id"] as const) : misfitsOf(ask, found);
   const named = misfits.length === 0 ? found : undefined;
-  const quorum = named !== undefined && statusAt(named, at) === "approved" ? quorumNow(named) : undefined;
+  const quorum = named !== undefined && statusAt(named, at) === "approved" ? known.quorum(named) : undefined;
   const used = named !== undefined && quorum?.isMet === true && { approval: named, by: quorum.persons };
   if (used !== false && answered === "ALLOW") return { how: "used", misfits, ...used, needed: false };
   if (answered !== "ESCALATE" || ask.asking === undefined) return { how: undefined, misfits };
-  const denial = denialFor(ask, ask.asking, book);
+  const denial = denialFor(ask, ask.asking, known);
   const isDenied = denial !== undefined && denial.denials === 0;
   // A person's yes to this call counts more than the number of denials, but not more than a denial that holds for it.
   if (used !== false && !isDenied && isWithin(ask.asking, used.approval.asking))
@@ -115,23 +120,23 @@ export function judgeAsk(
     if (status === "denied") return { how: "denied", misfits, approval: named, denials: 0 };
     if (status !== "pending" && status !== "approved") return { how: "closed", misfits, approval: named, status };
   }
-  const open = book.open(ask.attach, at);
+  const open = known.openWith(ask.attach);
   const same = open.find(({ asking }) => asking.binding === ask.binding(asking.sessions));
-  const granted = grantFor(ask.asking);
+  const granted = ask.grantFor?.(ask.asking);
   if (granted !== undefined) return { how: "grant", misfits, supersedes: same, ...granted };
   if (same !== undefined && isSameCause(ask.asking, same.asking)) {
     // The call does not wait for a yes that it cannot use any more.
-    const isMoved = statusAt(same, at) === "approved" && !isWithin(ask.asking, same.asking) && quorumNow(same).isMet;
+    const isMoved = statusAt(same, at) === "approved" && !isWithin(ask.asking, same.asking) && known.quorum(same).isMet;
     if (!isMoved) return { how: "attached", misfits, approval: same };
   }
-  const waiting = capped(ask, book, limits);
+  const waiting = waitingIfFull(known.openCounts(ask.key, ask.session), limits);
   if (waiting !== undefined && same === undefined) return { how: "capped", misfits, waiting };
   return { how: "opened", misfits, supersedes: same };
 }
 
-function approvalNamed(text: string, book: ApprovalBook): Approval | undefined {
+function approvalNamed(text: string, known: KnownApprovals): Approval | undefined {
   const id = readApprovalId(text);
-  const found = id === undefined ? undefined : book.at(id.row);
+  const found = id === undefined ? undefined : known.at(id.row);
   return found?.hash.startsWith(id?.digits ?? "-") === true ? found : undefined;
 }
 
@@ -200,10 +205,10 @@ function isNoRisk(now: Shown, shown: Shown): boolean {
 function denialFor(
   { at, key, session, tool, attach, place }: Ask,
   { causes }: Asking,
-  book: ApprovalBook,
+  known: KnownApprovals,
 ): { readonly approval: Approval; readonly denials: number } | undefined {
   // By their ends, so that every store names the same denial.
-  const denied = book.denied(key).toSorted((a, b) => endOf(a) - endOf(b) || (a.closed ?? 0) - (b.closed ?? 0));
+  const denied = known.denied(key).toSorted((a, b) => endOf(a) - endOf(b) || (a.closed ?? 0) - (b.closed ?? 0));
   const found = denied.find(({ asking, denial, ...of }) => {
     if (denial === null || at >= denial.until) return false;
     if (asking.attach === attach) return true;
@@ -250,11 +255,6 @@ export function denialsThatMatter<Each extends DenialSummary>(denials: readonly 
     if (isLast) counts.set(each.rule, count + 1);
   }
   return found.toReversed();
-}
-
-function capped({ key, session }: Ask, book: ApprovalBook, limits: AskLimits): number | undefined {
-  const { ledger, byKey } = book.counts;
-  return waitingIfFull({ ledger, key: byKey.get(key) ?? 0, session: book.ofSession(key, session) }, limits);
 }
 
 /**

@@ -10,7 +10,6 @@
  */
 export * from "./approval.ts";
 export * from "./binding.ts";
-export * from "./book.ts";
 export { distance, isAbove } from "./decimals.ts";
 export * from "./grant.ts";
 export * from "./judge.ts";

@@ -8,8 +8,16 @@ import {
   type Lookup,
   type Prepared,
 } from "../contract/mod.ts";
-import { answeredVerdict } from "../gate/mod.ts";
-import { bad, good, parseCheckRequest, type KeyKind, type Mode, type Result, type Verdict } from "../wire/mod.ts";
+import {
+  answeredVerdict,
+  bad,
+  good,
+  parseCheckRequest,
+  type KeyKind,
+  type Mode,
+  type Result,
+  type Verdict,
+} from "../wire/mod.ts";
 
 /** A call as it reaches the gate, with its time. */
 export interface Call {

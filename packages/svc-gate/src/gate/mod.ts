@@ -11,22 +11,20 @@
 export { parseSinks } from "./anchoring/mod.ts";
 export { activePolicy, digestOf, type ActivePolicy } from "./policy/active-policy.ts";
 export type { EndedByStop } from "./policy/stops.ts";
-export type { TimedTransaction } from "./policy/active-ledger.ts";
-export { answeredReason, answeredVerdict } from "./core/answer.ts";
+export { exclusiveBy, type TimedTransaction } from "./policy/active-ledger.ts";
+export { answeredReason } from "./core/answer.ts";
 export type { Deciders } from "./approvals/deciders.ts";
 export { ApprovalDesk } from "./approvals/desk.ts";
-export type { AnswerApproval } from "./approvals/judged-batch.ts";
+export { BatchApprovals } from "./approvals/batch-approvals.ts";
+export type { AnswerApproval, CallJudge, JudgedCall } from "./approvals/call-judge.ts";
 export {
   decideBatch,
   planCall,
   prepareCall,
   type BatchJudge,
-  type CallJudge,
   type DecidingTransaction,
-  type JudgedCall,
   type PlannedCall,
 } from "./core/decide-batch.ts";
-export { Judging } from "./core/judging.ts";
 export type { Erased, NotPresent, Preview } from "./erasure/eraser.ts";
 export { counterDigest, countersOf, recountRow, type OwnedCounter } from "./policy/owned-counters.ts";
 export { askedOutcome } from "./http/outcomes.ts";

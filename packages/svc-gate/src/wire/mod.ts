@@ -21,4 +21,4 @@ export { refusals, refuse, type Refusal, type RefusalCode } from "./refusals.ts"
 export { parseCheckRequest, typeName, utf8Bytes, type CheckRequest } from "./request.ts";
 export { bad, good, type Result } from "./result.ts";
 export { findMembers, isMemberName, memberCharactersMax, memberPattern, type MemberName } from "./spans.ts";
-export { isMode, isStricter, isVerdict, isWeaker, modes, verdicts, type Mode, type Verdict } from "./verdict.ts";
+export * from "./verdict.ts";

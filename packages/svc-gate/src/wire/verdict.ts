@@ -19,6 +19,23 @@ export function isWeaker(mode: Mode, than: Mode): boolean {
   return modes.indexOf(mode) < modes.indexOf(than);
 }
 
+/** The verdict that the caller gets (specification 3.1): the mode may soften a decision, and never makes one up. */
+export function answeredVerdict(
+  { verdict, final }: { readonly verdict: Verdict; readonly final: boolean },
+  mode: Mode,
+): Verdict {
+  switch (mode) {
+    case "observe":
+      return "ALLOW";
+    case "assist":
+      return verdict === "BLOCK" && !final ? "ESCALATE" : verdict;
+    case "enforce":
+      return verdict;
+    default:
+      return mode satisfies never;
+  }
+}
+
 /** The strictest verdict wins: BLOCK beats ESCALATE beats ALLOW. */
 export function isStricter(verdict: Verdict, than: Verdict): boolean {
   return verdicts.indexOf(verdict) > verdicts.indexOf(than);

@@ -1,16 +1,15 @@
 import { withoutOwn } from "../../approvals/mod.ts";
 import type { Decision } from "../../contract/mod.ts";
-import {
-  answeredVerdict,
-  type ActivePolicy,
-  type BatchJudge,
-  type CallJudge,
-  type DecidingTransaction,
-  type JudgedCall,
-  type PlannedCall,
+import type {
+  ActivePolicy,
+  BatchJudge,
+  CallJudge,
+  DecidingTransaction,
+  JudgedCall,
+  PlannedCall,
 } from "../../gate/mod.ts";
 import { PendingCounters, type CheckEntry, type StoredEffect } from "../../ledger/mod.ts";
-import { addDecimals, type Verdict } from "../../wire/mod.ts";
+import { addDecimals, answeredVerdict, type Verdict } from "../../wire/mod.ts";
 import type { Recorded, Trace } from "./recorded.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 

@@ -4,9 +4,10 @@ import {
   answeredReason,
   ApprovalDesk,
   askedOutcome,
+  BatchApprovals,
   decideBatch,
   digestOf,
-  Judging,
+  exclusiveBy,
   OutcomeDesk,
   planCall,
   prepareCall,
@@ -83,7 +84,7 @@ export class CaseGate {
     const place = {
       ledger: this.#ledger,
       policy: () => policy,
-      exclusive: async (work: (timed: TimedTransaction) => Promise<void>) => good(await work(await this.#begin())),
+      exclusive: exclusiveBy(async (work) => good(await work(await this.#begin()))),
     };
     this.#desk = new ApprovalDesk({ ...place, deciders: this.#deciders });
     this.#outcomes = new OutcomeDesk(place);
@@ -104,8 +105,8 @@ export class CaseGate {
     const caller = { keyName: key, sessionId: request.value.sessionId };
     const planned = planCall(prepareCall(this.#policy, request.value, caller), at);
     let seen: readonly (string | undefined)[] = [];
-    const judging = new Judging(await this.#begin(), this.#policy, this.#deciders);
-    const judge = judgeWithGiven(judging, this.#given, (values) => (seen = values));
+    const approvals = new BatchApprovals(await this.#begin(), this.#policy, this.#deciders);
+    const judge = judgeWithGiven(approvals, this.#given, (values) => (seen = values));
     const [decided] = await decideBatch(judge, [planned], [], {
       keepRefused: (asked) => asked,
       onDefect: () => undefined,
@@ -170,17 +171,17 @@ export class CaseGate {
 
 /** Adds to the values of counters what they have before the first call. @param seen receives what the rules see */
 function judgeWithGiven(
-  judging: Judging,
+  approvals: BatchApprovals,
   given: ReadonlyMap<string, string>,
   seen: (values: readonly (string | undefined)[]) => void,
 ): BatchJudge {
-  const { policy, timed } = judging;
+  const { policy, timed } = approvals;
   return {
     policy,
     timed,
-    open: (planned) => judging.open(planned),
+    open: (planned) => approvals.open(planned),
     call: (planned, index) => {
-      const call = judging.call(planned, index);
+      const call = approvals.call(planned, index);
       const values = (): readonly (string | undefined)[] => {
         const before = planned.lookups.map(({ counter }) => given.get(counter) ?? "0");
         const all = call.values().map((value, at) => value && addDecimals(value, before[at] ?? "0"));
@@ -193,7 +194,7 @@ function judgeWithGiven(
         appended: (row) => call.appended(row),
       };
     },
-    finish: () => judging.finish(),
+    finish: () => approvals.finish(),
   };
 }
 

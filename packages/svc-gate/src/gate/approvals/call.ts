@@ -20,13 +20,7 @@ import { grantRows } from "../../ledger/entry/mod.ts";
 import type { StoredEffect } from "../../ledger/mod.ts";
 import type { AppendTransaction, CounterLookup } from "../../ledger/mod.ts";
 import { addDecimals, pathNames, type CheckRequest } from "../../wire/mod.ts";
-
-/** A call before it is judged. */
-export interface CallToJudge {
-  readonly request: CheckRequest;
-  readonly keyName: string;
-  readonly call: ApprovableCall;
-}
+import type { CallPlan } from "./call-judge.ts";
 
 /** A call as approvals see it. Its digests are made when they are needed. */
 export class ApprovableCall {
@@ -37,10 +31,18 @@ export class ApprovableCall {
   #binding: string | undefined;
   #bindingOfAny: string | undefined;
 
-  constructor(transaction: AppendTransaction, plan: LookupPlan, lookups: readonly CounterLookup[]) {
+  constructor(transaction: AppendTransaction, { lookupPlan, lookups }: CallPlan) {
     this.#transaction = transaction;
-    this.#plan = plan;
+    this.#plan = lookupPlan;
     this.#lookups = lookups;
+  }
+
+  get request(): CheckRequest {
+    return this.#plan.prepared.request;
+  }
+
+  get keyName(): string {
+    return this.#plan.prepared.caller.keyName;
   }
 
   /** The coarser digest, which calls with one approval or denial share. */

@@ -74,14 +74,12 @@ function sharedVoice(
 /**
  * The person of a key that may decide a call; refuses another key, and a person's yes to a call of their own.
  *
- * @param isYes false for a no, which is always safe
+ * @param vote a no is always safe
  */
 export function voterFor(
   approval: DecidedByPersons,
-  key: string,
-  at: number,
+  { key, at, isYes }: { readonly key: string; readonly at: number; readonly isYes: boolean },
   { deciders, policy }: { readonly deciders: Deciders; readonly policy: () => ActivePolicy },
-  isYes: boolean = true,
 ): Result<Voter & { readonly isOwn: boolean }, Refusal> {
   const voter = deciders.voter(key, at);
   if (voter === undefined) return bad(noVoter(key));

@@ -1,5 +1,4 @@
 import {
-  applyAct,
   approvalId,
   endsAt,
   isOpen,
@@ -9,23 +8,20 @@ import {
   statusAt,
   withVote,
   type Approval,
-  type ApprovalAct,
   type Denial,
   type Grant,
   type Quorum,
   type Voter,
 } from "../../approvals/mod.ts";
 import type { StoredRow } from "../../ledger/entry/mod.ts";
-import type { ApprovalQuery, StoredEffect } from "../../ledger/mod.ts";
-import { Fault } from "../../ledger/errors.ts";
-import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
+import type { ApprovalQuery, Ledger } from "../../ledger/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
-import type { TimedTransaction } from "../policy/active-ledger.ts";
+import type { Exclusive, TimedTransaction } from "../policy/active-ledger.ts";
+import { endDue, enact, holdsByRow, quorumNow, requireRows, type Holds, type OwnedAct } from "./acts.ts";
 import { notAnApprover, voterFor, type Deciders } from "./deciders.ts";
-import { grantBodyIn, recordGrant } from "./grant-desk.ts";
+import { createGrant, grantBodyIn } from "./grant-desk.ts";
 import type { AskedGrant } from "./grants.ts";
-import { endDue, quorumNow, recordAct, requireRows } from "./judged-batch.ts";
 
 /** What a person decides about one approval. */
 export interface AskedDecision {
@@ -57,8 +53,7 @@ export interface DeskOptions {
   readonly policy: () => ActivePolicy;
   /** Called for each approval that was approved or has ended, after its row is on disk. */
   readonly onChange?: ((approval: Approval) => void) | undefined;
-  /** Runs work in a transaction of its own. */
-  readonly exclusive: (work: (timed: TimedTransaction) => Promise<void>) => Promise<Result<void, Refusal>>;
+  readonly exclusive: Exclusive;
 }
 
 const dayMs = 86_400_000;
@@ -107,14 +102,12 @@ export class ApprovalDesk {
 
   /** Records the end of approvals whose time is over, as a batch of checks would do. */
   async endDue(): Promise<void> {
-    const ended: Approval[] = [];
-    await this.#options.exclusive(async (timed) => {
-      const { transaction } = timed;
-      ended.push(...(await endDue(timed, this.#options.policy())));
-      if (ended.length === 0) return transaction.abort();
-      await transaction.commit();
+    const ended = await this.#options.exclusive(async (timed) => {
+      const due = await endDue(timed, this.#options.policy());
+      await (due.length === 0 ? timed.transaction.abort() : timed.transaction.commit());
+      return good(due);
     });
-    this.changed(ended);
+    if (ended.ok) this.changed(ended.value);
   }
 
   /**
@@ -123,40 +116,43 @@ export class ApprovalDesk {
    * @param key the name of the person's key
    */
   async decide(key: string, asked: readonly AskedDecision[]): Promise<Result<readonly Decided[], Refusal>> {
-    let found: Result<readonly Decided[], Refusal> = bad(refuse("not-found", noSuchApproval));
     const changed: Approval[] = [];
     const approved: Approval[] = [];
-    const done = await this.#options.exclusive(async ({ transaction, at }) => {
-      found = await this.#decideIn({ transaction, at }, key, asked, { changed, approved });
-      if (!found.ok || changed.length === 0) return transaction.abort();
-      const receipts = await transaction.commit();
+    const done = await this.#options.exclusive(async (timed) => {
+      const found = await this.#decideIn(timed, key, asked, { changed, approved });
+      if (!found.ok) return found;
+      if (changed.length === 0) {
+        await timed.transaction.abort();
+        return found;
+      }
+      const receipts = await timed.transaction.commit();
       const bySeq = new Map(receipts.map((receipt) => [receipt.seq, receipt]));
-      found = good(found.value.map((each) => ({ ...each, receipt: each.receipt && bySeq.get(each.receipt.seq) })));
+      return good(found.value.map((each) => ({ ...each, receipt: each.receipt && bySeq.get(each.receipt.seq) })));
     });
     if (!done.ok) return done;
-    if (!found.ok) return found;
     for (const approval of approved) this.#options.onChange?.(approval);
     this.changed(changed);
-    return found;
+    return done;
   }
 
   /** @param into receives the approvals that change, and apart those that have the last vote that they need */
   async #decideIn(
-    { transaction, at }: TimedTransaction,
+    timed: TimedTransaction,
     key: string,
     asked: readonly AskedDecision[],
     into: { readonly changed: Approval[]; readonly approved: Approval[] },
   ): Promise<Result<readonly Decided[], Refusal>> {
-    const { deciders } = this.#options;
+    const { transaction, at } = timed;
+    const { deciders, policy } = this.#options;
     await deciders.refresh();
-    const open = await this.#read(transaction, asked, at);
+    const open = await this.#read(timed, asked);
     const decided: Decided[] = [];
     const stale: string[] = [];
     for (const each of asked) {
       const approval = open.approvals.get(readApprovalId(each.id)?.row ?? 0);
       if (approval === undefined || !each.id.endsWith(approval.hash.slice(0, 32)))
         return bad(refuse("not-found", noSuchApproval));
-      const judged = this.#judge({ transaction, at }, approval, each, key, asked.length > 1);
+      const judged = this.#judge(timed, approval, each, { key, isBatch: asked.length > 1 });
       if (!judged.ok) {
         if (asked.length === 1) return judged;
         stale.push(`${each.id}: ${judged.problem.detail}`);
@@ -168,15 +164,11 @@ export class ApprovalDesk {
         decided.push({ approval, quorum: this.quorum(approval, at), receipt: undefined });
         continue;
       }
-      const { act, sentence } = judged.value;
-      recordAct(transaction, at, this.#options.policy(), key, act, sentence);
-      const after = this.#apply(approval, act, transaction, key, at);
-      if (!isOpen(after)) transaction.release(after.row, open.holds.get(after.row) ?? []);
-      transaction.keepApproval(after);
+      const [after = approval] = enact(timed, policy(), judged.value, { approvals: [approval], holds: open.holds });
       into.changed.push(after);
       if (approval.status === "pending" && after.status === "approved") into.approved.push(after);
       const { seq, hash } = transaction.head;
-      const grant = each.grant && this.#grant(transaction, at, open, { approval, asked: each.grant, key });
+      const grant = each.grant && this.#grant(timed, open, { approval, asked: each.grant, key });
       if (grant?.ok === false) return grant;
       decided.push({ approval: after, quorum: this.quorum(after, at), receipt: { seq, hash }, grant: grant?.value });
     }
@@ -189,25 +181,23 @@ export class ApprovalDesk {
 
   /** Makes a grant in the transaction that records the person's yes. */
   #grant(
-    transaction: AppendTransaction,
-    at: number,
+    timed: TimedTransaction,
     { kept }: { readonly kept: readonly { readonly row: StoredRow }[] },
     { approval, asked, key }: { readonly approval: Approval; readonly asked: AskedGrant; readonly key: string },
   ): Result<Grant, Refusal> {
     const row = kept.find((each) => each.row.seq === approval.row)?.row as StoredRow;
     const { deciders, policy } = this.#options;
-    const person = deciders.voter(key, at)?.person ?? key;
-    const body = grantBodyIn(transaction, { approval, row }, asked, { at, person }, policy());
-    return body.ok ? good(recordGrant(transaction, at, policy(), key, body.value)) : body;
+    const person = deciders.voter(key, timed.at)?.person ?? key;
+    const body = grantBodyIn(timed, { approval, row, person }, asked, policy());
+    return body.ok ? good(createGrant(timed, policy(), key, body.value)) : body;
   }
 
   async #read(
-    transaction: AppendTransaction,
+    { transaction, at }: TimedTransaction,
     asked: readonly Pick<AskedDecision, "id">[],
-    at: number,
   ): Promise<{
     readonly approvals: ReadonlyMap<number, Approval>;
-    readonly holds: ReadonlyMap<number, readonly StoredEffect[]>;
+    readonly holds: Holds;
     readonly kept: readonly { readonly row: StoredRow }[];
   }> {
     const rows = asked.flatMap(({ id }) => readApprovalId(id)?.row ?? []);
@@ -216,15 +206,9 @@ export class ApprovalDesk {
     requireRows(approvals.filter(isOpen), found);
     return {
       approvals: new Map(approvals.map((approval) => [approval.row, approval])),
-      holds: Map.groupBy(found.holds, ({ seq }) => seq),
+      holds: holdsByRow(found.holds),
       kept: found.kept,
     };
-  }
-
-  #apply(approval: Approval, act: ApprovalAct, transaction: AppendTransaction, by: string, at: number): Approval {
-    const after = applyAct(approval, act, { seq: transaction.head.seq, at, by });
-    if (after === undefined) throw new Fault(`the approval of row ${approval.row} cannot take ${act.act}`);
-    return after;
   }
 
   /** @returns the act to record; undefined if the same person has decided so before */
@@ -232,11 +216,10 @@ export class ApprovalDesk {
     { transaction, at }: TimedTransaction,
     approval: Approval,
     asked: AskedDecision,
-    key: string,
-    isBatch: boolean,
-  ): Result<{ readonly act: ApprovalAct; readonly sentence: string } | undefined, Refusal> {
+    { key, isBatch }: { readonly key: string; readonly isBatch: boolean },
+  ): Result<OwnedAct | undefined, Refusal> {
     const isApproval = asked.decision === "approve";
-    const found = voterFor(approval, key, at, this.#options, isApproval);
+    const found = voterFor(approval, { key, at, isYes: isApproval }, this.#options);
     if (!found.ok) return found;
     const { isOwn, ...voter } = found.value;
     if (asked.hash !== approval.hash)
@@ -254,10 +237,10 @@ export class ApprovalDesk {
     if (!isApproval && status === "denied" && approval.denial?.person === voter.person) return good(undefined);
     if (status !== "pending" && status !== "approved")
       return bad(refuse("approval-closed", `the approval is ${status} already: nothing was changed`));
-    const { act, sentence } = isApproval
-      ? this.#approve(approval, asked, key, voter, at)
+    const { act, reason } = isApproval
+      ? this.#approve(approval, asked, { key, at, ...voter })
       : deny(approval, asked, voter, { at, digest: (text) => transaction.digest(text) });
-    return good({ act: isOwn ? { ...act, self: true } : act, sentence });
+    return good({ act: isOwn ? { ...act, self: true } : act, by: key, reason });
   }
 
   /**
@@ -277,10 +260,8 @@ export class ApprovalDesk {
   #approve(
     approval: Approval,
     { comment }: AskedDecision,
-    key: string,
-    { person, groups }: Voter,
-    at: number,
-  ): { readonly act: ApprovalAct; readonly sentence: string } {
+    { key, at, person, groups }: Voter & { readonly key: string; readonly at: number },
+  ): Omit<OwnedAct, "by"> {
     const { row, hash, asking } = approval;
     const votes = withVote(approval.votes, { row: 0, at, key, person, comment });
     const { isMet, has, needs } = this.quorum({ ...approval, votes }, at);
@@ -288,7 +269,7 @@ export class ApprovalDesk {
     const by = groups.filter((group) => asking.needs.some((need) => need.by?.includes(group)));
     const act = { act: "approval.approve", row, hash, person, by, comment, use_by } as const;
     const count = needs === 1 ? "" : ` (${has} of ${needs})`;
-    return { act, sentence: `Svc: ${person} approved the call of row ${row}${count}` };
+    return { act, reason: `${person} approved the call of row ${row}${count}` };
   }
 
   /**
@@ -297,48 +278,48 @@ export class ApprovalDesk {
    * @param isAsker whether the key asked; then the session must be that of the asking, unless every session may use it
    */
   async cancel(key: string, id: string, isAsker: boolean, session: string | null): Promise<Result<Decided, Refusal>> {
-    let found: Result<Decided, Refusal> = bad(refuse("not-found", noSuchApproval));
-    const changed: Approval[] = [];
-    const done = await this.#options.exclusive(async ({ transaction, at }) => {
-      await this.#options.deciders.refresh();
-      const open = await this.#read(transaction, [{ id }], at);
-      const approval = open.approvals.get(readApprovalId(id)?.row ?? 0);
-      if (approval === undefined || id !== approvalId(approval.row, approval.hash)) return transaction.abort();
-      const allowed = isAsker
-        ? approval.key === key && (approval.session === session || approval.asking.sessions === "any")
-        : this.mayDecide(key, approval, at);
-      if (!allowed) {
-        found = bad(isAsker ? refuse("not-found", noSuchApproval) : notAnApprover(key, approval.asking));
-        return transaction.abort();
-      }
-      const status = statusAt(approval, at);
-      if (status !== "pending" && status !== "approved") {
-        const quorum = this.quorum(approval, at);
-        const isDone = status === "cancelled";
-        found = isDone
-          ? good({ approval, quorum, receipt: undefined })
-          : bad(refuse("approval-closed", `the approval is ${status} already: nothing was changed`));
-        return transaction.abort();
-      }
-      const act: ApprovalAct = { act: "approval.cancel", rows: [approval.row], why: isAsker ? "asker" : "person" };
-      recordAct(
-        transaction,
-        at,
-        this.#options.policy(),
-        key,
-        act,
-        `Svc: ${key} cancelled the approval of row ${approval.row}`,
-      );
-      const after = this.#apply(approval, act, transaction, key, at);
-      transaction.release(after.row, open.holds.get(after.row) ?? []);
-      transaction.keepApproval(after);
-      const [receipt] = await transaction.commit();
-      changed.push(after);
-      found = good({ approval: after, quorum: this.quorum(after, at), receipt });
+    const done = await this.#options.exclusive(async (timed) => {
+      const found = await this.#cancelIn(timed, key, id, isAsker ? { session } : undefined);
+      if (!found.ok) return found;
+      await (found.value.receipt === undefined ? timed.transaction.abort() : timed.transaction.commit());
+      return found;
     });
-    if (!done.ok) return done;
-    this.changed(changed);
-    return found;
+    if (done.ok && done.value.receipt !== undefined) this.changed([done.value.approval]);
+    return done;
+  }
+
+  async #cancelIn(
+    timed: TimedTransaction,
+    key: string,
+    id: string,
+    asker: { readonly session: string | null } | undefined,
+  ): Promise<Result<Decided, Refusal>> {
+    const { transaction, at } = timed;
+    await this.#options.deciders.refresh();
+    const open = await this.#read(timed, [{ id }]);
+    const approval = open.approvals.get(readApprovalId(id)?.row ?? 0);
+    if (approval === undefined || id !== approvalId(approval.row, approval.hash))
+      return bad(refuse("not-found", noSuchApproval));
+    if (asker === undefined && !this.mayDecide(key, approval, at)) return bad(notAnApprover(key, approval.asking));
+    const isOwn = approval.key === key && (approval.session === asker?.session || approval.asking.sessions === "any");
+    if (asker !== undefined && !isOwn) return bad(refuse("not-found", noSuchApproval));
+    const status = statusAt(approval, at);
+    if (status === "cancelled") return good({ approval, quorum: this.quorum(approval, at), receipt: undefined });
+    if (status !== "pending" && status !== "approved")
+      return bad(refuse("approval-closed", `the approval is ${status} already: nothing was changed`));
+    const act = {
+      act: "approval.cancel",
+      rows: [approval.row],
+      why: asker === undefined ? "person" : "asker",
+    } as const;
+    const reason = `${key} cancelled the approval of row ${approval.row}`;
+    const cancelled = { act, by: key, reason };
+    const [after = approval] = enact(timed, this.#options.policy(), cancelled, {
+      approvals: [approval],
+      holds: open.holds,
+    });
+    const { seq, hash } = transaction.head;
+    return good({ approval: after, quorum: this.quorum(after, at), receipt: { seq, hash } });
   }
 
   /**
@@ -413,7 +394,7 @@ function deny(
   { comment, until, scope = "call" }: AskedDecision,
   { person }: Voter,
   { at, digest }: { readonly at: number; readonly digest: (text: string) => string },
-): { readonly act: ApprovalAct; readonly sentence: string } {
+): Omit<OwnedAct, "by"> {
   const { row, hash, asking } = approval;
   const { attach, binding, decide_by, needs, sessions, subject } = asking;
   const call = {
@@ -426,5 +407,5 @@ function deny(
     ...(subject !== undefined && { subject }),
   };
   const act = { act: "approval.deny", row, hash, person, comment, until: until ?? at + dayMs, scope, call } as const;
-  return { act, sentence: `Svc: ${person} denied the call of row ${row}` };
+  return { act, reason: `${person} denied the call of row ${row}` };
 }

@@ -12,13 +12,13 @@ import {
   type Voter,
 } from "../../approvals/mod.ts";
 import { askedCauses, askOf, grantRows, type StoredRow } from "../../ledger/entry/mod.ts";
-import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
+import type { Ledger } from "../../ledger/mod.ts";
 import { bad, good, quote, refuse, type Canonical, type Refusal, type Result } from "../../wire/mod.ts";
-import type { TimedTransaction } from "../policy/active-ledger.ts";
+import type { Exclusive, TimedTransaction } from "../policy/active-ledger.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
+import { quorumNow } from "./acts.ts";
 import { decidedGrant, voterFor, type Deciders } from "./deciders.ts";
 import { freeMembers, grantBody, requireRoom, type AskedGrant } from "./grants.ts";
-import { quorumNow } from "./judged-batch.ts";
 
 /** A grant as a person sees it. */
 export interface ShownGrant {
@@ -53,7 +53,7 @@ export interface GrantDeskOptions {
   readonly ledger: Pick<Ledger, "find" | "grants" | "head" | "keyDigest" | "rowsAt">;
   readonly deciders: Deciders;
   readonly policy: () => ActivePolicy;
-  readonly exclusive: (work: (timed: TimedTransaction) => Promise<void>) => Promise<Result<void, Refusal>>;
+  readonly exclusive: Exclusive;
 }
 
 const previewMax = 200;
@@ -96,9 +96,9 @@ export class GrantDesk {
    * @param key the name of the person's key
    */
   create(key: string, { id, hash }: GrantSource, asked: AskedGrant): Promise<Result<GrantDecided, Refusal>> {
-    return this.#act(async ({ transaction, at }) => {
-      const body = await this.#bodyOf({ transaction, at }, key, { id, hash }, asked);
-      return body.ok ? good(recordGrant(transaction, at, this.#options.policy(), key, body.value)) : body;
+    return this.#act(async (timed) => {
+      const body = await this.#bodyOf(timed, key, { id, hash }, asked);
+      return body.ok ? good(createGrant(timed, this.#options.policy(), key, body.value)) : body;
     });
   }
 
@@ -108,29 +108,28 @@ export class GrantDesk {
    * @param read reads the calls in a turn of its own
    */
   async preview(key: string, from: GrantSource, asked: AskedGrant, read: InSlices): Promise<Result<Preview, Refusal>> {
-    const found: Result<GrantBody, Refusal>[] = [];
-    const done = await this.#options.exclusive(async (timed) => {
-      found.push(await this.#bodyOf(timed, key, from, asked));
-      return timed.transaction.abort();
+    const body = await this.#options.exclusive(async (timed) => {
+      const found = await this.#bodyOf(timed, key, from, asked);
+      if (found.ok) await timed.transaction.abort();
+      return found;
     });
-    const [body = bad(refuse("not-found", noSuchApproval))] = found;
-    if (!done.ok) return done;
     return body.ok ? good(await read.run(() => this.#covered(body.value, read))) : body;
   }
 
   async #bodyOf(
-    { transaction, at }: TimedTransaction,
+    timed: TimedTransaction,
     key: string,
     { id, hash }: GrantSource,
     asked: AskedGrant,
   ): Promise<Result<GrantBody, Refusal>> {
+    const { transaction, at } = timed;
     await this.#options.deciders.refresh();
     const row = readApprovalId(id)?.row ?? 0;
     const { approvals, kept } = await transaction.approvals({ attaches: [], rows: [row], keys: [], at });
     const [approval] = approvals;
     if (approval === undefined || id !== approvalId(approval.row, approval.hash))
       return bad(refuse("not-found", noSuchApproval));
-    const voter = voterFor(approval, key, at, this.#options);
+    const voter = voterFor(approval, { key, at, isYes: true }, this.#options);
     if (!voter.ok) return voter;
     if (hash !== approval.hash) return bad(otherHash);
     const status = statusAt(approval, at);
@@ -139,8 +138,8 @@ export class GrantDesk {
         refuse("grant-refused", `the approval is ${status}: make the grant from a call that a person lets through`),
       );
     const opening = kept.find((each) => each.row.seq === row)?.row as StoredRow;
-    const by = { at, person: voter.value.person };
-    return grantBodyIn(transaction, { approval, row: opening }, asked, by, this.#options.policy());
+    const { person } = voter.value;
+    return grantBodyIn(timed, { approval, row: opening, person }, asked, this.#options.policy());
   }
 
   async #covered(body: GrantBody, read: InSlices): Promise<Preview> {
@@ -179,30 +178,21 @@ export class GrantDesk {
       if (hash !== grant.hash) return bad(otherHash);
       if (grant.votes.some(({ person }) => person === voter.person)) return good(undefined);
       const body = { grant: grant.row, person: voter.person };
-      return good(
-        this.#record(timed, key, "grant.approve", body, `${voter.person} approved the grant of row ${grant.row}`),
-      );
+      const reason = `${voter.person} approved the grant of row ${grant.row}`;
+      return good(this.#record(timed, { act: "grant.approve", by: key, body, reason }));
     });
   }
 
   /** Ends a grant. */
   revoke(key: string, id: string): Promise<Result<GrantDecided, Refusal>> {
-    return this.#decide(key, id, false, (grant, { person }, timed) =>
-      good(
-        this.#record(
-          timed,
-          key,
-          "grant.revoke",
-          { grant: grant.row, person },
-          `${person} revoked the grant of row ${grant.row}`,
-        ),
-      ),
-    );
+    return this.#decide(key, id, false, (grant, { person }, timed) => {
+      const reason = `${person} revoked the grant of row ${grant.row}`;
+      return good(this.#record(timed, { act: "grant.revoke", by: key, body: { grant: grant.row, person }, reason }));
+    });
   }
 
-  #record({ transaction, at }: TimedTransaction, by: string, act: string, body: Canonical, sentence: string): true {
-    const { contract, mode } = this.#options.policy();
-    transaction.change({ act, at, body, by, contract, mode, reason: `Svc: ${sentence}` });
+  #record(timed: TimedTransaction, act: GrantAct): true {
+    recordGrantAct(timed, this.#options.policy(), act);
     return true;
   }
 
@@ -217,7 +207,7 @@ export class GrantDesk {
       await this.#options.deciders.refresh();
       const grant = transaction.grants.find((each) => grantId(each) === id && at < each.until);
       if (grant === undefined) return bad(refuse("not-found", "no grant in force has this id"));
-      const voter = voterFor(decidedGrant(grant, grant, at), key, at, this.#options, isYes);
+      const voter = voterFor(decidedGrant(grant, grant, at), { key, at, isYes }, this.#options);
       if (!voter.ok) return voter;
       const decided = decide(grant, voter.value, timed);
       return decided.ok ? good(transaction.grants.find(({ row }) => row === grant.row) ?? grant) : decided;
@@ -228,21 +218,16 @@ export class GrantDesk {
   async #act(
     work: (timed: TimedTransaction) => Promise<Result<Grant, Refusal>>,
   ): Promise<Result<GrantDecided, Refusal>> {
-    let found: Result<GrantDecided, Refusal> = bad(refuse("not-found", noSuchApproval));
-    const done = await this.#options.exclusive(async (timed) => {
-      const before = timed.transaction.head.seq;
+    return this.#options.exclusive(async (timed) => {
+      const { transaction } = timed;
+      const before = transaction.head.seq;
       const grant = await work(timed);
-      if (!grant.ok) {
-        found = grant;
-        return timed.transaction.abort();
-      }
+      if (!grant.ok) return grant;
       const quorum = this.#quorum(grant.value, timed.at);
-      const isNew = timed.transaction.head.seq > before;
-      const [receipt] = isNew ? await timed.transaction.commit() : [];
-      if (!isNew) await timed.transaction.abort();
-      found = good({ grant: grant.value, quorum, receipt });
+      const [receipt] = transaction.head.seq > before ? await transaction.commit() : [];
+      if (receipt === undefined) await transaction.abort();
+      return good({ grant: grant.value, quorum, receipt });
     });
-    return done.ok ? found : done;
   }
 }
 
@@ -261,32 +246,42 @@ const otherHash = refuse(
 );
 const previewed = { row: 0, hash: "", at: 0, votes: [], used: 0, spent: {} };
 
-/** The body of a grant, if the rules and the ledger let a person make it. */
+/**
+ * The body of a grant, if the rules and the ledger let a person make it.
+ *
+ * @param row the row that asked for the approval's call
+ */
 export function grantBodyIn(
-  transaction: AppendTransaction,
-  from: { readonly approval: Approval; readonly row: StoredRow },
+  { transaction, at }: TimedTransaction,
+  { approval, row, person }: { readonly approval: Approval; readonly row: StoredRow; readonly person: string },
   asked: AskedGrant,
-  by: { readonly at: number; readonly person: string },
   { contract, policySet }: Pick<ActivePolicy, "contract" | "policySet">,
 ): Result<GrantBody, Refusal> {
-  const room = requireRoom(transaction.grants, by.at);
+  const room = requireRoom(transaction.grants, at);
   if (!room.ok) return room;
-  const schemas = (policySet.tools.get(from.approval.tool)?.routes ?? []).map((route) => route.schemas);
-  return grantBody(from, asked, { ...by, contract, schemas, digest: (text) => transaction.digest(text) });
+  const schemas = (policySet.tools.get(approval.tool)?.routes ?? []).map((route) => route.schemas);
+  const digest = (text: string): string => transaction.digest(text);
+  return grantBody({ approval, row }, asked, { at, person, contract, schemas, digest });
 }
 
 /** Appends the row that makes a grant. */
-export function recordGrant(
-  transaction: AppendTransaction,
-  at: number,
-  { contract, mode }: Pick<ActivePolicy, "contract" | "mode">,
-  by: string,
-  body: GrantBody,
-): Grant {
+export function createGrant(timed: TimedTransaction, policy: ActivePolicy, by: string, body: GrantBody): Grant {
   const { key, person, source, tool } = body;
-  const reason = `Svc: ${person} granted calls of ${quote(tool)} by ${key} like that of row ${source}`;
-  transaction.change({ act: "grant.create", at, body: body as unknown as Canonical, by, contract, mode, reason });
-  return transaction.grants.at(-1) as Grant;
+  const reason = `${person} granted calls of ${quote(tool)} by ${key} like that of row ${source}`;
+  recordGrantAct(timed, policy, { act: "grant.create", by, body: body as unknown as Canonical, reason });
+  return timed.transaction.grants.at(-1) as Grant;
+}
+
+interface GrantAct {
+  readonly act: "grant.approve" | "grant.create" | "grant.revoke";
+  /** The name of the person's key. */
+  readonly by: string;
+  readonly body: Canonical;
+  readonly reason: string;
+}
+
+function recordGrantAct({ transaction, at }: TimedTransaction, { contract, mode }: ActivePolicy, act: GrantAct): void {
+  transaction.change({ ...act, at, contract, mode, reason: `Svc: ${act.reason}` });
 }
 
 /** A grant as GET /grants shows it. */

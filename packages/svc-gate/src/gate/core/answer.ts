@@ -1,11 +1,11 @@
-import { approvalId, stoppedCalls, type Judgement, type Misfit, type Stop } from "../../approvals/mod.ts";
+import { approvalId, stoppedCalls, type Judgement, type Misfit } from "../../approvals/mod.ts";
 import type { Decision } from "../../contract/mod.ts";
-import type { AnswerApproval } from "../approvals/judged-batch.ts";
+import type { CallFindings } from "../approvals/call-judge.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import type { Mode, Verdict } from "../../wire/mod.ts";
 
 /** A decided call with its receipt on disk. */
-export interface DecidedCheck {
+export interface DecidedCheck extends CallFindings {
   readonly decision: Decision;
   /** The verdict that the caller gets: the mode may soften the decision. */
   readonly answered: Verdict;
@@ -13,26 +13,6 @@ export interface DecidedCheck {
   /** The tool's own name; null if no contract routes the call. */
   readonly tool: string | null;
   readonly receipt: Durable<Receipt>;
-  /** What became of the call if a person had to decide it. */
-  readonly judgement?: Judgement | undefined;
-  /** The member `approval` of the answer. */
-  readonly approval?: AnswerApproval | undefined;
-  /** The stop that blocked the call. */
-  readonly stop?: Stop | undefined;
-}
-
-/** The verdict that the caller gets (specification 3.1): the mode may soften a decision, and never makes one up. */
-export function answeredVerdict({ verdict, final }: Pick<Decision, "verdict" | "final">, mode: Mode): Verdict {
-  switch (mode) {
-    case "observe":
-      return "ALLOW";
-    case "assist":
-      return verdict === "BLOCK" && !final ? "ESCALATE" : verdict;
-    case "enforce":
-      return verdict;
-    default:
-      return mode satisfies never;
-  }
 }
 
 /**

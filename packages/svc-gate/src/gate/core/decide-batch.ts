@@ -1,19 +1,11 @@
-import {
-  planLookups,
-  count,
-  decide,
-  prepare,
-  type Caller,
-  type LookupPlan,
-  type Decision,
-  type Prepared,
-} from "../../contract/mod.ts";
-import type { CheckEntry, CounterLookup, CounterEvent, InForce, AppendTransaction } from "../../ledger/mod.ts";
+import { planLookups, count, decide, prepare, type Caller, type Decision, type Prepared } from "../../contract/mod.ts";
+import type { CheckEntry, CounterEvent, InForce, AppendTransaction } from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
-import type { Canonical, CheckRequest, Mode, Verdict } from "../../wire/mod.ts";
-import type { Approval, How } from "../../approvals/mod.ts";
+import type { CheckRequest, Mode, Verdict } from "../../wire/mod.ts";
+import type { Approval } from "../../approvals/mod.ts";
 import type { CheckTimings, GateObserver } from "../telemetry/observer.ts";
 import { digestOf, type ActivePolicy } from "../policy/active-policy.ts";
+import type { CallJudge, CallPlan } from "../approvals/call-judge.ts";
 import type { DecidedCheck } from "./answer.ts";
 import { outcomeOf } from "./outcome.ts";
 import type { StoredCall, RefusedCall } from "./refused-inputs.ts";
@@ -27,9 +19,7 @@ export interface PreparedCall {
 }
 
 /** A call with the counters that its decision needs. */
-export interface PlannedCall {
-  readonly lookupPlan: LookupPlan;
-  readonly lookups: readonly CounterLookup[];
+export interface PlannedCall extends CallPlan {
   /** Set if the answer is recorded for exact repeats. */
   readonly identified?: IdentifiedCheck | undefined;
 }
@@ -54,24 +44,6 @@ export interface BatchJudge {
   call(planned: PlannedCall, index: number): CallJudge;
   /** Records what the batch did, behind the rows of its calls. @returns the approvals that changed */
   finish(): readonly Approval[];
-}
-
-/** Judges one call. Its functions are called once each, in this order. */
-export interface CallJudge {
-  /** The values of the call's counters, without what its own approval holds. */
-  values(): readonly (string | undefined)[];
-  /** Judges the contract's decision. */
-  judge(decision: Decision, values: readonly (string | undefined)[]): JudgedCall;
-  /** Notes the call's row. */
-  appended(row: ReturnType<AppendTransaction["append"]>): Pick<DecidedCheck, "approval" | "judgement" | "stop">;
-}
-
-export interface JudgedCall {
-  readonly answered: Verdict;
-  readonly mode: Mode;
-  readonly how: How | undefined;
-  /** More members of the part `outcome` of its row. */
-  readonly outcome: Readonly<Record<string, Canonical>> | undefined;
 }
 
 export interface DecideOptions {

@@ -3,7 +3,8 @@ import { leafHash, parseLeaf, wholeText, type StoredRow } from "../../ledger/ent
 import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Deciders } from "../approvals/deciders.ts";
-import { quorumNow, type AnswerApproval } from "../approvals/judged-batch.ts";
+import { quorumNow } from "../approvals/acts.ts";
+import type { AnswerApproval } from "../approvals/call-judge.ts";
 import type { TimedTransaction } from "../policy/active-ledger.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import { answerBody, answeredReason, repeatedBody, type DecidedCheck } from "./answer.ts";

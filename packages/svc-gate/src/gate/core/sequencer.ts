@@ -1,7 +1,8 @@
 import type { Caller } from "../../contract/mod.ts";
 import { bad, good, limits, quote, refuse, type CheckRequest, type Refusal, type Result } from "../../wire/mod.ts";
 import { nobody, type Deciders } from "../approvals/deciders.ts";
-import { endDue } from "../approvals/judged-batch.ts";
+import { endDue } from "../approvals/acts.ts";
+import { BatchApprovals } from "../approvals/batch-approvals.ts";
 import { Batcher, type TakeCalls, type WaitingCall } from "../admission/batcher.ts";
 import { Budget, type BatchTimes } from "../admission/queue.ts";
 import type { CheckTimings } from "../telemetry/observer.ts";
@@ -18,7 +19,6 @@ import {
   type PlannedCall,
   type PreparedCall,
 } from "./decide-batch.ts";
-import { Judging } from "./judging.ts";
 import { RefusedInputs, type StoredCall, type RefusedCall } from "./refused-inputs.ts";
 
 /** A call to be decided. */
@@ -151,8 +151,8 @@ export class Sequencer {
     planned: readonly PlannedCall[],
   ): Promise<readonly Result<DecidedCheck, Refusal>[]> {
     const timings = calls.map(({ submission }) => submission.timings);
-    const judging = new Judging(timed, this.policy, this.#options.deciders);
-    return (await decideBatch(judging, planned, timings, this.#options)).map(good);
+    const approvals = new BatchApprovals(timed, this.policy, this.#options.deciders);
+    return (await decideBatch(approvals, planned, timings, this.#options)).map(good);
   }
 
   /** Decides the calls, except exact repeats, which get the answer that was recorded. */

@@ -2,7 +2,7 @@ import { leafHash, parseLeaf, outcomeRows } from "../../ledger/entry/mod.ts";
 import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { addDecimals, bad, good, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
-import type { TimedTransaction } from "../policy/active-ledger.ts";
+import type { Exclusive, TimedTransaction } from "../policy/active-ledger.ts";
 import { outcomeIn } from "./events.ts";
 import { settleCounters, settledBy, type SettledCounter } from "./settle-call.ts";
 import type { PlacedOutcome } from "./settle.ts";
@@ -38,8 +38,7 @@ export interface Reported {
 export interface OutcomeDeskOptions {
   readonly ledger: Pick<Ledger, "totals">;
   readonly policy: () => ActivePolicy;
-  /** Runs work in a transaction of its own. */
-  readonly exclusive: (work: (timed: TimedTransaction) => Promise<void>) => Promise<Result<void, Refusal>>;
+  readonly exclusive: Exclusive;
 }
 
 /** Where the outcomes of one ledger's calls are reported. Every outcome is a row, in a transaction like that of a check. */
@@ -51,26 +50,22 @@ export class OutcomeDesk {
   }
 
   /** Records an outcome. The same outcome again adds no row. */
-  async report(reporter: Reporter, asked: AskedOutcome): Promise<Result<Reported, Refusal>> {
-    let found: Result<Reported, Refusal> = bad(noSuchCheck);
-    const done = await this.#options.exclusive(async (timed) => {
+  report(reporter: Reporter, asked: AskedOutcome): Promise<Result<Reported, Refusal>> {
+    return this.#options.exclusive(async (timed) => {
       const { transaction } = timed;
       const report = await this.#reportIn(timed, reporter, asked);
-      if (!report.ok) {
-        found = report;
-        return transaction.abort();
-      }
+      if (!report.ok) return report;
       if ("receipt" in report.value) {
-        found = good(report.value);
-        return transaction.abort();
+        await transaction.abort();
+        return good(report.value);
       }
       const { contract, mode } = this.#options.policy();
       const { warnings, ...row } = report.value;
       transaction.outcome({ ...row, at: timed.at, by: reporter.name, contract, mode });
-      const [receipt] = await transaction.commit();
-      if (receipt !== undefined) found = good({ outcome: row.outcome, receipt, warnings });
+      const { seq, hash } = transaction.head;
+      await transaction.commit();
+      return good({ outcome: row.outcome, receipt: { seq, hash }, warnings });
     });
-    return done.ok ? found : done;
   }
 
   /** @returns the outcome that is there already, or the row to add */

@@ -15,6 +15,26 @@ export interface TimedTransaction {
   readonly at: number;
 }
 
+/** Runs work in a transaction of its own. The work commits or aborts it, and a refusal of the work aborts it. */
+export type Exclusive = <Value>(
+  work: (timed: TimedTransaction) => Promise<Result<Value, Refusal>>,
+) => Promise<Result<Value, Refusal>>;
+
+/** @param run runs work in a transaction; it returns why it could not */
+export function exclusiveBy(
+  run: (work: (timed: TimedTransaction) => Promise<void>) => Promise<Result<unknown, Refusal>>,
+): Exclusive {
+  return async <Value>(work: (timed: TimedTransaction) => Promise<Result<Value, Refusal>>) => {
+    const found: Result<Value, Refusal>[] = [];
+    const done = await run(async (timed) => {
+      const result = await work(timed);
+      found.push(result);
+      if (!result.ok) await timed.transaction.abort();
+    });
+    return done.ok ? (found[0] as Result<Value, Refusal>) : done;
+  };
+}
+
 export interface ActiveLedgerOptions {
   readonly ledger: Ledger;
   readonly clock: Clock;

@@ -8,7 +8,7 @@ import { bad, good, type CheckRequest, type KeyKind, type Mode, type Refusal, ty
 import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring/mod.ts";
 import type { Approval, Stop } from "../../approvals/mod.ts";
 import { nobody } from "../approvals/deciders.ts";
-import { ApprovalDesk, askEveryMs, type DeskOptions } from "../approvals/desk.ts";
+import { ApprovalDesk, askEveryMs } from "../approvals/desk.ts";
 import { GrantDesk } from "../approvals/grant-desk.ts";
 import { EventFeed } from "../events/feed.ts";
 import type { Senders } from "../notify/notifier.ts";
@@ -20,7 +20,7 @@ import type { EraseRequest } from "../erasure/request.ts";
 import { Retention, type RetentionOptions } from "../erasure/retention.ts";
 import { pinReading, pinTrails } from "../anchoring/pin-standing.ts";
 import { completeStops } from "../policy/stops.ts";
-import { gateHistory, unavailable, type TimedTransaction } from "../policy/active-ledger.ts";
+import { exclusiveBy, gateHistory, unavailable, type TimedTransaction } from "../policy/active-ledger.ts";
 import type { Turns } from "../admission/turns.ts";
 import type { Admission } from "../admission/batcher.ts";
 import { Sequencer, type SequencerOptions } from "../core/sequencer.ts";
@@ -135,7 +135,7 @@ export class Gate implements AdminEvents {
     this.#sequencer = new Sequencer({ ...options, onApprovals }, activePolicy(options.policySet, mode));
     const { ledger, retention } = options;
     const policy = (): ActivePolicy => this.policy;
-    const exclusive: DeskOptions["exclusive"] = (work) => this.#sequencer.batcher.exclusive(work);
+    const exclusive = exclusiveBy((work) => this.#sequencer.batcher.exclusive(work));
     const deciders = options.deciders ?? nobody;
     const onChange = options.observer && ((approval: Approval) => options.observer?.approvalChanged(approval));
     this.approvals = new ApprovalDesk({ ledger, policy, exclusive, deciders, onChange });

@@ -1,7 +1,7 @@
 import type { Approval } from "../../approvals/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import { good, type Refusal, type Result } from "../../wire/mod.ts";
-import { endDue } from "../approvals/judged-batch.ts";
+import { endDue } from "../approvals/acts.ts";
 import { stopEvent, type AskedStop, type EndedByStop, type Stopper } from "../policy/stops.ts";
 import type { Gate } from "./gate.ts";
 
