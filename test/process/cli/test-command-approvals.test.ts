@@ -86,9 +86,9 @@ const cases: readonly Case[] = [
     wrong: [["spent: 1800", "spent: 3000"]],
     defect: [
       {
-        within: "ApprovalDesk.#decideIn",
-        find: "if (!isOpen(after)) transaction.release(after.row, open.holds.get(after.row) ?? []);",
-        put: "",
+        within: "enact",
+        find: "holds !== undefined && !isOpen(after)",
+        put: "false",
       },
     ],
   },
@@ -154,7 +154,7 @@ const cases: readonly Case[] = [
       "{ approve: anna, expect: approval-closed }",
     ],
     wrong: [["counters: { spent: 900 }", "counters: { spent: 2100 }"]],
-    defect: [{ within: "expire", find: "transaction.release(after.row, held.get(after.row) ?? []);", put: "" }],
+    defect: [{ within: "endDue", find: "{ approvals: due, holds: holdsByRow(holds) }", put: "{ approvals: due }" }],
   },
   {
     name: "fresh facts can block an approved call, or need another decision",
@@ -222,8 +222,8 @@ const cases: readonly Case[] = [
     wrong: [["cancel: robot, expect: not-found", "cancel: robot"]],
     defect: [
       {
-        within: "ApprovalDesk.cancel",
-        find: 'approval.key === key && (approval.session === session || approval.asking.sessions === "any")',
+        within: "ApprovalDesk.#cancelIn",
+        find: 'approval.key === key && (approval.session === asker?.session || approval.asking.sessions === "any")',
         put: "true",
       },
     ],

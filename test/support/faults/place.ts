@@ -51,17 +51,15 @@ export const decidesEarly: readonly Mutation[] = [
     within: "ApprovalDesk.decide",
     find: "const done = await this.#options.exclusive($work);",
     put: `
-      const work = $work;
-      const answered = (timed) => {
-        const commit = timed.transaction.commit.bind(timed.transaction);
-        timed.transaction.commit = async (...all) => {
-          early();
-          await new Promise((resolve) => setTimeout(resolve, 300));
-          return commit(...all);
-        };
-        return work(timed);
+      const answered = async (timed) => {
+        const found = await this.#decideIn(timed, key, asked, { changed, approved });
+        if (!found.ok) return found;
+        early(found);
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        await (changed.length === 0 ? timed.transaction.abort() : timed.transaction.commit());
+        return found;
       };
-      const done = await Promise.race([this.#options.exclusive(answered), isEarly.then(() => ({ ok: true }))]);`,
+      const done = await Promise.race([this.#options.exclusive(answered), isEarly]);`,
   },
 ];
 

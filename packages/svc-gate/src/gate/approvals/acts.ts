@@ -64,21 +64,9 @@ export function enact(
   });
 }
 
-/** Ends all approvals whose time is over. @returns them afterwards */
+/** Ends the approvals whose time is over with one row, and what they hold with them. @returns them afterwards */
 export async function endDue(timed: TimedTransaction, policy: ActivePolicy): Promise<readonly Approval[]> {
-  return expire(timed, policy, await timed.transaction.dueApprovals(timed.at));
-}
-
-/**
- * Ends the approvals whose time is over with one row, and what they hold with them.
- *
- * @returns them afterwards
- */
-export async function expire(
-  timed: TimedTransaction,
-  policy: ActivePolicy,
-  due: readonly Approval[],
-): Promise<readonly Approval[]> {
+  const due = await timed.transaction.dueApprovals(timed.at);
   if (due.length === 0) return [];
   const rows = due.map(({ row }) => row).toSorted((a, b) => a - b);
   const { holds } = await timed.transaction.approvals({ attaches: [], rows, keys: [], at: timed.at });

@@ -32,7 +32,7 @@ import { answeredVerdict, type Canonical, type Verdict } from "../../wire/mod.ts
 import type { TimedTransaction } from "../policy/active-ledger.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import { gateName } from "../policy/reserved-names.ts";
-import { enact, expire, holdsByRow, quorumNow, requireRows } from "./acts.ts";
+import { enact, endDue, holdsByRow, quorumNow, requireRows } from "./acts.ts";
 import { ApprovableCall } from "./call.ts";
 import {
   stoppedCall,
@@ -63,10 +63,8 @@ export class BatchApprovals implements KnownApprovals {
   /** The rows of the approvals that calls opened or attached to, and that are still open. */
   readonly #changed = new Set<number>();
   /** Approvals as they were before calls used or replaced them. Rows behind those of the calls say so. */
-  readonly #used: Approval[] = [];
-  readonly #superseded: Approval[] = [];
-  readonly #uses: { readonly approval: number; readonly needed: boolean; readonly row: number }[] = [];
-  readonly #pairs: (readonly [old: number, by: number])[] = [];
+  readonly #used: { readonly approval: Approval; readonly needed: boolean; readonly row: number }[] = [];
+  readonly #superseded: { readonly approval: Approval; readonly by: number }[] = [];
   readonly #grantUses: GrantUse[] = [];
 
   /** @param deciders who may decide a call */
@@ -85,7 +83,7 @@ export class BatchApprovals implements KnownApprovals {
     const { transaction, at } = this.timed;
     this.#calls = planned.map((call) => this.#approvable(call));
     const calls = this.#calls.filter((call) => call !== undefined);
-    this.#expired = await expire(this.timed, this.policy, await transaction.dueApprovals(at));
+    this.#expired = await endDue(this.timed, this.policy);
     if (calls.length === 0) return;
     const named = new Set(calls.map(({ request }) => readApprovalId(request.approvalId ?? "")?.row));
     const found = await transaction.approvals({
@@ -202,18 +200,17 @@ export class BatchApprovals implements KnownApprovals {
   }
 
   use(approval: Approval, needed: boolean, row: number): void {
-    this.#uses.push({ approval: approval.row, needed, row });
-    this.#close(approval, "used", this.#used);
+    this.#used.push({ approval, needed, row });
+    this.#close(approval, "used");
   }
 
-  supersede(old: Approval, by: number): void {
-    this.#pairs.push([old.row, by]);
-    this.#close(old, "superseded", this.#superseded);
+  supersede(approval: Approval, by: number): void {
+    this.#superseded.push({ approval, by });
+    this.#close(approval, "superseded");
   }
 
   /** The row of the act comes after the batch's checks, but no later check of the batch may meet the approval. */
-  #close(approval: Approval, status: "superseded" | "used", into: Approval[]): void {
-    into.push(approval);
+  #close(approval: Approval, status: "superseded" | "used"): void {
     this.#approvals.set(approval.row, { ...approval, status });
     this.#changed.delete(approval.row);
     this.#countOpen(approval, -1);
@@ -235,7 +232,9 @@ export class BatchApprovals implements KnownApprovals {
 
   /** Records the acts of the batch behind its checks. @returns the approvals that changed */
   finish(): readonly Approval[] {
-    const [uses, grants, pairs] = [this.#uses, this.#grantUses, this.#pairs];
+    const grants = this.#grantUses;
+    const uses = this.#used.map(({ approval, ...use }) => ({ ...use, approval: approval.row }));
+    const pairs = this.#superseded.map(({ approval, by }) => [approval.row, by] as const);
     const ended: Approval[] = [];
     if (uses.length + grants.length > 0) {
       const act = { act: "approval.use", ...(grants.length > 0 && { grants }), uses } as const;
@@ -250,7 +249,8 @@ export class BatchApprovals implements KnownApprovals {
     return [...this.#expired, ...ended, ...changed];
   }
 
-  #enact(act: ApprovalAct, reason: string, approvals: readonly Approval[]): readonly Approval[] {
+  #enact(act: ApprovalAct, reason: string, of: readonly { readonly approval: Approval }[]): readonly Approval[] {
+    const approvals = of.map(({ approval }) => approval);
     return enact(this.timed, this.policy, { act, by: gateName, reason }, { approvals });
   }
 }
