@@ -57,7 +57,7 @@ async function stopsLate({ gate, time }: Bench, endsDue = true): Promise<readonl
   const done = endsDue
     ? await setStop(gate, asked, stopper)
     : await gate.appendAdminEvent(async (transaction, at) => {
-        const made = await stopEvent({ transaction, at }, asked, stopper, names, new Map());
+        const made = await stopEvent({ transaction, at }, { ...asked, ...stopper }, names, new Map());
         assert.ok(made.ok);
         ({ ended } = made.value);
         return good(made.value.event);

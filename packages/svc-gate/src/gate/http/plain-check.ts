@@ -100,7 +100,8 @@ function answer(check: ArrivedCheck): void {
   if (!keep(exchange)) return;
   decided(check).then(
     (answered) => {
-      if (answered.ok) sendText(exchange, 200, answered.value, "application/json; charset=utf-8");
+      if (answered.ok)
+        sendText(exchange, { status: 200, text: answered.value, type: "application/json; charset=utf-8" });
       else sendRefusal(exchange, answered.problem, outlet);
     },
     (error: unknown) => sendRefusal(exchange, toRefusal(error, exchange, service.log), outlet),

@@ -64,7 +64,8 @@ export function sendRefusal(exchange: Exchange, refusal: Refusal, outlet: Refusa
   if (!request.complete) connectionOf(request.socket).refusedEarly = true;
   letGo(exchange);
   noteRefusal(exchange, refusal, outlet);
-  const send = (): boolean => sendText(exchange, status, problemText(refusal), problemType, true);
+  const send = (): boolean =>
+    sendText(exchange, { status, text: problemText(refusal), type: problemType, isFresh: true });
   if (refusal.code === "stopping") return send();
   const isSent = outlet.valve.pass(send);
   if (!isSent) request.resume();
@@ -81,16 +82,23 @@ export function noteRefusal(exchange: Exchange, refusal: Refusal, { observer, lo
 
 const problemType = "application/problem+json; charset=utf-8";
 
+interface SentText {
+  readonly status: number;
+  readonly text: string;
+  readonly type: string;
+  /** True if nobody may keep a copy. */
+  readonly isFresh?: boolean;
+}
+
 /**
  * Sends an answer.
  *
  * @returns false if the connection was closed meanwhile
  */
-export function sendText(exchange: Exchange, status: number, text: string, type: string, isFresh = false): boolean {
-  const { response, headers } = exchange;
+export function sendText({ response, headers }: Exchange, { status, text, type, isFresh }: SentText): boolean {
   if (response.destroyed) return false;
   headers["content-type"] = type;
-  if (isFresh) headers["cache-control"] = "no-store";
+  if (isFresh === true) headers["cache-control"] = "no-store";
   headers["content-length"] = String(Buffer.byteLength(text));
   response.writeHead(status, headers);
   response.end(text);

@@ -57,8 +57,7 @@ type Names = Pick<PolicySet, "aliases">;
  */
 export async function stopEvent(
   { transaction, at }: { readonly transaction: AppendTransaction; readonly at: number },
-  asked: AskedStop,
-  { by, person }: Stopper,
+  { by, person, ...asked }: AskedStop & Stopper,
   names: Names,
   expired: ReadonlyMap<number, Approval>,
 ): Promise<Result<{ readonly event: AdminEvent; readonly ended: EndedByStop }, Refusal>> {

@@ -21,7 +21,7 @@ export async function setStop(gate: Gate, asked: AskedStop, stopper: Stopper): P
     const { policy } = gate;
     expired.push(...(await endDue({ transaction, at }, policy)));
     const known = new Map(expired.map((approval) => [approval.row, approval]));
-    const made = await stopEvent({ transaction, at }, asked, stopper, policy.policySet, known);
+    const made = await stopEvent({ transaction, at }, { ...asked, ...stopper }, policy.policySet, known);
     if (made.ok) ended = made.value.ended;
     return made.ok ? good(made.value.event) : made;
   });

@@ -82,7 +82,7 @@ export async function openTraces(
   return good({
     begin: (request, timings) => {
       const caller = propagator.extract(ROOT_CONTEXT, request.headers, defaultTextMapGetter);
-      return new CheckSpan(sdk, tracer, caller, request, timings);
+      return new CheckSpan(sdk, tracer, caller, { ...request, began: timings.began });
     },
     stop: async () => {
       const patience = new Promise<void>((resolve) => setTimeout(resolve, stopPatienceMs).unref());
@@ -172,6 +172,8 @@ function warnOnce(exporter: SpanExporter, warn: (sentence: string) => void): Spa
   };
 }
 
+type BegunRequest = Pick<TracedRequest, "path" | "scheme" | "tenant"> & Pick<CheckTimings, "began">;
+
 /** The server's span of one POST /check. Its stages become children when it ends, from the times of its timings. */
 class CheckSpan implements Trace {
   readonly #sdk: Sdk;
@@ -181,15 +183,15 @@ class CheckSpan implements Trace {
   /** The difference from the monotonic clock to milliseconds since the epoch. */
   readonly #epoch: number;
 
-  constructor(sdk: Sdk, tracer: Tracer, caller: Context, request: TracedRequest, timings: CheckTimings) {
+  /** @param began when the request came, by the monotonic clock */
+  constructor(sdk: Sdk, tracer: Tracer, caller: Context, { path, scheme, tenant, began }: BegunRequest) {
     this.#sdk = sdk;
     this.#tracer = tracer;
     this.#caller = caller;
     this.#epoch = Date.now() - performance.now();
-    const { path, scheme, tenant } = request;
     const options = {
       kind: sdk.api.SpanKind.SERVER,
-      startTime: this.#epoch + timings.began,
+      startTime: this.#epoch + began,
       attributes: {
         "http.request.method": "POST",
         "http.route": tenant === null ? "/check" : "/t/{tenant}/check",

@@ -157,8 +157,7 @@ class Writing {
     history: LedgerHistory,
     files: FlushedFiles,
     old: OldExport,
-    frontier: Frontier,
-    open: Buffer[][],
+    { frontier, open }: { readonly frontier: Frontier; readonly open: Buffer[][] },
   ) {
     this.#history = history;
     this.#files = files;
@@ -173,7 +172,7 @@ class Writing {
     // Level 0 begins a new tile here; the levels above continue their tiles.
     const above = levelsOf(start).slice(1);
     const open = [[], ...(await Promise.all(above.map((level) => openTile(history.hashes, level, start))))];
-    const writing = new Writing(history, files, old, frontier, open);
+    const writing = new Writing(history, files, old, { frontier, open });
     writing.#holdAgainstOld();
     return writing;
   }
