@@ -29,7 +29,11 @@ const cases: readonly Case[] = [
       ["has: 0", "has: 1"],
     ],
     defect: [
-      { within: "BatchApprovals.#close", find: "this.#approvals.set(approval.row, { ...approval, status });", put: "" },
+      {
+        within: "BatchApprovals.#close",
+        find: "this.timed.transaction.release(approval.row, this.#holds.get(approval.row) ?? []);",
+        put: "",
+      },
     ],
   },
   {
