@@ -27,6 +27,7 @@ import {
   type Refusal,
   type Result,
 } from "../../wire/mod.ts";
+import { invalid } from "../request/body.ts";
 
 /** What a person asks a grant to be. */
 export interface AskedGrant {
@@ -125,8 +126,8 @@ function lengthFor(
 ): Result<Pick<GrantBody, "until" | "uses">, Refusal> {
   const until = end ?? at + offer.at_most;
   const longest = `${offer.at_most / 1000} seconds from now, the longest time that the rules permit`;
-  if (until <= at || until > at + offer.at_most) return bad(invalid(`"until" must be within ${longest}`));
-  if (uses > offer.uses) return bad(invalid(`"uses" must be at most ${offer.uses}, which the rules permit`));
+  if (until <= at || until > at + offer.at_most) return invalid(`"until" must be within ${longest}`);
+  if (uses > offer.uses) return invalid(`"uses" must be at most ${offer.uses}, which the rules permit`);
   return good({ until, uses });
 }
 
@@ -212,16 +213,11 @@ function amountsFor(
   if (grantRows.sourceNumbers(sums, source) === undefined)
     return bad(refuse("grant-refused", `the call does not have each of these numbers: ${sums.join(", ")}`));
   const stranger = Object.keys(asked).find((member) => !sums.includes(member));
-  if (stranger !== undefined)
-    return bad(invalid(`"amounts" has ${quote(stranger)}, which no counter of the tool adds up`));
+  if (stranger !== undefined) return invalid(`"amounts" has ${quote(stranger)}, which no counter of the tool adds up`);
   const missing = sums.find((member) => asked[member] === undefined);
   if (missing !== undefined)
-    return bad(invalid(`"amounts" must have ${quote(missing)}: how much all calls of the grant may add together`));
+    return invalid(`"amounts" must have ${quote(missing)}: how much all calls of the grant may add together`);
   return good(Object.fromEntries(sums.map((member) => [member, asked[member] ?? "0"])));
-}
-
-function invalid(sentence: string): Refusal {
-  return refuse("invalid-request", sentence);
 }
 
 /** Refuses a grant if too many are in force. */

@@ -1,20 +1,16 @@
 import { sensitiveMax } from "../../contract/mod.ts";
 import { erasableParts, isErasable, rangesMax, type ErasablePart, type RowRange } from "../../ledger/entry/mod.ts";
 import {
-  bad,
-  good,
   memberCharactersMax,
   nearest,
   quote,
-  refuse,
-  typeName,
   utf8Bytes,
   type Json,
   type JsonObject,
   type Refusal,
   type Result,
 } from "../../wire/mod.ts";
-import { readMembers } from "../request/body.ts";
+import { readBody, readFlag, readText, Wrong } from "../request/body.ts";
 import { dayOrMoment } from "../settings/moment.ts";
 import { readPath, type Where } from "./where.ts";
 
@@ -42,26 +38,18 @@ const reasonBytesMax = 1024;
 /** All members that contracts may list for a tool, and all other parts. */
 const partsMax = sensitiveMax + erasableParts.length;
 
-/** The mistake in a member, as one sentence. */
-class Wrong extends Error {}
-
 /** Reads the body of a POST /admin/erase. */
 export function readErase(body: unknown): Result<EraseRequest, Refusal> {
-  const members = readMembers(body, ["rows", "session_id", "key", "before", "where", "parts", "reason", "preview"]);
-  if (!members.ok) return members;
-  try {
-    const { value } = members;
-    const preview = readPreview(value);
-    return good({
-      target: readTarget(value),
-      parts: readParts(value.get("parts")),
-      reason: preview ? "" : readReason(value.get("reason")),
+  const known = ["rows", "session_id", "key", "before", "where", "parts", "reason", "preview"];
+  return readBody(body, known, (members) => {
+    const preview = readPreview(members);
+    return {
+      target: readTarget(members),
+      parts: readParts(members.get("parts")),
+      reason: preview ? "" : readReason(members.get("reason")),
       preview,
-    });
-  } catch (error) {
-    if (error instanceof Wrong) return bad(refuse("invalid-request", error.message));
-    throw error;
-  }
+    };
+  });
 }
 
 function readTarget(members: JsonObject): EraseTarget {
@@ -101,8 +89,7 @@ function readWheres(value: Json | undefined): readonly Where[] {
 
 /** A preview needs no reason, because it changes nothing. */
 function readPreview(members: JsonObject): boolean {
-  const preview = members.get("preview") ?? false;
-  if (typeof preview !== "boolean") throw new Wrong('"preview" must be true or false');
+  const preview = readFlag("preview", members);
   if (preview && !members.has("where")) throw new Wrong('"preview" is only allowed with "where"');
   return preview;
 }
@@ -165,10 +152,4 @@ function readBefore(text: string): number {
   const at = dayOrMoment(text);
   if (at !== undefined) return at;
   throw new Wrong('"before" must be a day such as 2026-01-31, or a moment such as 2026-01-31T12:00:00Z');
-}
-
-function readText(what: string, value: Json | undefined): string {
-  if (typeof value === "string") return value;
-  const name = what.includes(" ") ? what : `"${what}"`;
-  throw new Wrong(value === undefined ? `${name} is missing` : `${name} must be a string, not ${typeName(value)}`);
 }

@@ -1,8 +1,7 @@
 import type { FastifyReply } from "fastify";
 import type { Erased } from "../erasure/eraser.ts";
 import { readErase } from "../erasure/request.ts";
-import { sendJson } from "../request/body.ts";
-import { refuseWith } from "./refusing.ts";
+import { refuseWith, sendResult } from "./refusing.ts";
 import type { CallWithoutGate } from "./route.ts";
 
 /** Handles POST /admin/erase: erases parts of receipts in the ledger of the path, and records who did it and why. */
@@ -10,7 +9,7 @@ export async function erase({ service, tenant, key, request, reply }: CallWithou
   const call = readErase(request.body);
   if (!call.ok) return refuseWith(reply, call.problem);
   const erased = await service.workOn(tenant, (gate) => gate.erase(call.value, key?.id ?? ""));
-  return erased.ok ? sendJson(reply, JSON.stringify(erasedJson(erased.value))) : refuseWith(reply, erased.problem);
+  return sendResult(reply, erased, erasedJson);
 }
 
 function erasedJson({ receipts, ...erased }: Erased): object {

@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { sendJson } from "../request/body.ts";
 import { addPerson, changeKey, listKeys, listPersons, type KeyAdmin, type KeyRequest } from "../keys/keys.ts";
-import { refuseWith } from "./refusing.ts";
+import { sendResult } from "./refusing.ts";
 import type { CallWithoutGate, ReadWithoutGate } from "./route.ts";
 
 /** Handles GET /admin/keys. */
@@ -43,16 +43,13 @@ export async function showPersons(call: CallWithoutGate): Promise<FastifyReply> 
 /** Handles POST /admin/persons. */
 export async function createPerson(call: CallWithoutGate): Promise<FastifyReply> {
   const { reply, request, service } = call;
-  const added = await addPerson(service.keys, adminOf(call), request.body);
-  if (!added.ok) return refuseWith(reply, added.problem);
-  return sendJson(reply.code(201), JSON.stringify(added.value));
+  return sendResult(reply.code(201), await addPerson(service.keys, adminOf(call), request.body));
 }
 
 async function change(call: CallWithoutGate, request: KeyRequest): Promise<FastifyReply> {
   const { reply, service } = call;
   const changed = await changeKey(service.keys, adminOf(call), request);
-  if (!changed.ok) return refuseWith(reply, changed.problem);
-  return sendJson(reply.code(request.act === "create" ? 201 : 200), JSON.stringify(changed.value));
+  return sendResult(reply.code(request.act === "create" ? 201 : 200), changed);
 }
 
 function adminOf({ key, tenant }: CallWithoutGate): KeyAdmin {

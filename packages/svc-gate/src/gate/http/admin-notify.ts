@@ -1,8 +1,8 @@
 import type { FastifyReply } from "fastify";
 import { good, quote, refuse } from "../../wire/mod.ts";
 import type { SenderState } from "../notify/sender.ts";
-import { readMembers, sendJson } from "../request/body.ts";
-import { refuseWith } from "./refusing.ts";
+import { readBody, sendJson, Wrong } from "../request/body.ts";
+import { refuseWith, sendResult } from "./refusing.ts";
 import type { CallWithoutGate } from "./route.ts";
 
 /** Handles GET /admin/notify: how far each endpoint has got, without its address. */
@@ -11,7 +11,7 @@ export async function showEndpoints({ service, tenant, reply }: CallWithoutGate)
     const endpoints = (gate.senders?.states ?? []).map(endpointJson);
     return good({ rows: gate.rows, endpoints });
   });
-  return shown.ok ? sendJson(reply, JSON.stringify(shown.value)) : refuseWith(reply, shown.problem);
+  return sendResult(reply, shown);
 }
 
 function endpointJson({ endpoint, row, waiting, dead, died }: SenderState): Readonly<Record<string, unknown>> {
@@ -26,13 +26,15 @@ function endpointJson({ endpoint, row, waiting, dead, died }: SenderState): Read
 
 /** Handles POST /admin/notify/replay: sends all events from a row on again. */
 export async function replay({ service, tenant, request, reply }: CallWithoutGate): Promise<FastifyReply> {
-  const body = readMembers(request.body, ["from", "endpoint"]);
-  if (!body.ok) return refuseWith(reply, body.problem);
-  const [from, endpoint] = [body.value.get("from"), body.value.get("endpoint")];
-  if (typeof from !== "number" || !Number.isSafeInteger(from) || from < 1)
-    return refuseWith(reply, refuse("invalid-request", '"from" must be the number of a row'));
-  if (endpoint !== undefined && typeof endpoint !== "string")
-    return refuseWith(reply, refuse("invalid-request", '"endpoint" must be the name of an endpoint'));
+  const asked = readBody(request.body, ["from", "endpoint"], (members) => {
+    const [row, name] = [members.get("from"), members.get("endpoint")];
+    if (typeof row !== "number" || !Number.isSafeInteger(row) || row < 1)
+      throw new Wrong('"from" must be the number of a row');
+    if (name !== undefined && typeof name !== "string") throw new Wrong('"endpoint" must be the name of an endpoint');
+    return { from: row, endpoint: name };
+  });
+  if (!asked.ok) return refuseWith(reply, asked.problem);
+  const { from, endpoint } = asked.value;
   const replayed = await service.workOn(tenant, async (gate) =>
     good((await gate.senders?.replay(from, endpoint)) ?? []),
   );

@@ -1,37 +1,23 @@
 import type { FastifyReply } from "fastify";
-import { modes, refuse, type Refusal } from "../../wire/mod.ts";
-import { readMembers, sendJson } from "../request/body.ts";
+import { modes } from "../../wire/mod.ts";
+import { readBody, Wrong } from "../request/body.ts";
 import type { FoldedCounter } from "../service/counters.ts";
-import { refuseWith } from "./refusing.ts";
+import { refuseWith, sendResult } from "./refusing.ts";
 import type { CallWithoutGate } from "./route.ts";
 import type { InForce } from "../../ledger/mod.ts";
 
-/** Handles POST /admin/reload: puts the files in force. `mode` changes the mode. */
+/** Handles POST /admin/reload: puts the files in force. `mode` changes the mode. An empty body reloads only the files. */
 export async function reload({ service, tenant, key, request, reply }: CallWithoutGate): Promise<FastifyReply> {
-  const mode = modeAsked(request.body);
-  if (typeof mode === "object") return refuseWith(reply, mode);
-  const reloaded = await service.reload(tenant, mode, key?.id ?? "");
-  if (!reloaded.ok) return refuseWith(reply, reloaded.problem);
-  const { changed, before, now, folded, receipt = null } = reloaded.value;
-  return sendJson(
-    reply,
-    JSON.stringify({
-      changed,
-      before: inForceJson(before),
-      now: inForceJson(now),
-      counters: folded.map(counterJson),
-      receipt,
-    }),
-  );
-}
-
-/** Reads the mode in the body. An empty body reloads only the files. */
-function modeAsked(body: unknown): string | undefined | Refusal {
-  const read = readMembers(body, ["mode"]);
-  if (!read.ok) return read.problem;
-  const mode = read.value.get("mode");
-  if (mode === undefined || typeof mode === "string") return mode;
-  return refuse("invalid-request", `"mode" must be one of ${modes.join(", ")}`);
+  const asked = readBody(request.body, ["mode"], (members) => {
+    const mode = members.get("mode");
+    if (mode === undefined || typeof mode === "string") return mode;
+    throw new Wrong(`"mode" must be one of ${modes.join(", ")}`);
+  });
+  if (!asked.ok) return refuseWith(reply, asked.problem);
+  const reloaded = await service.reload(tenant, asked.value, key?.id ?? "");
+  return sendResult(reply, reloaded, ({ changed, before, now, folded, receipt = null }) => {
+    return { changed, before: inForceJson(before), now: inForceJson(now), counters: folded.map(counterJson), receipt };
+  });
 }
 
 function inForceJson({ contract, mode }: InForce): Readonly<Record<string, string>> {

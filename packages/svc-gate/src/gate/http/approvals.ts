@@ -12,7 +12,6 @@ import {
 import { grantRows, parseLeaf, partText, readCall, type StoredRow } from "../../ledger/entry/mod.ts";
 import type { ApprovalQuery } from "../../ledger/mod.ts";
 import {
-  bad,
   good,
   quote,
   refuse,
@@ -26,13 +25,22 @@ import type { AskedDecision, Decided } from "../approvals/desk.ts";
 import { freeMembers } from "../approvals/grants.ts";
 import type { Read } from "../admission/reads.ts";
 import type { Key } from "../keys/keys.ts";
-import { isSentence, readMembers, sendJson, sentenceBytesMax } from "../request/body.ts";
+import {
+  isSentence,
+  readBody,
+  readHash,
+  readText,
+  requireMembers,
+  sendJson,
+  sentenceBytesMax,
+  Wrong,
+} from "../request/body.ts";
 import { keep, untilGone } from "./connection.ts";
 import type { Exchange } from "./exchange.ts";
 import { readGrant } from "./grants.ts";
-import { badQuery, queryOf, waitProblem } from "./query.ts";
+import { badNumber, badValue, queryOf, waitProblem, type Parameters } from "./query.ts";
 import { inPlace } from "./reading.ts";
-import { refuseWith } from "./refusing.ts";
+import { refuseWith, sendResult } from "./refusing.ts";
 import type { ReadCall, RouteCall } from "./route.ts";
 
 const listMax = 100;
@@ -46,9 +54,8 @@ const denialMsMax = 90 * 86_400_000;
 export async function listApprovals(call: ReadCall): Promise<FastifyReply> {
   const { gate, read: reading, reply, request } = call;
   const query = queryOf(request);
-  const parameters = ["state", "tool_name", "session_id", "key", "rule", "mine", "before", "limit"];
-  const read = badQuery(query, parameters) ?? problemOf(query.parameters);
-  if (read !== undefined) return refuseWith(reply, refuse("invalid-query", read));
+  const problem = badValue(query, parameters);
+  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
   const text = (name: string): string | undefined => query.parameters.get(name) ?? undefined;
   const state = text("state") as Status | undefined;
   const limit = Number(text("limit") ?? 50);
@@ -83,27 +90,28 @@ export async function listApprovals(call: ReadCall): Promise<FastifyReply> {
   return sendJson(reply, `{"approvals":[${approvals.join(",")}],"next":${next ?? null}}`);
 }
 
-function problemOf(query: URLSearchParams): string | undefined {
-  const isNumber = (name: string, max: number): boolean => {
-    const value = query.get(name);
-    return value === null || (/^[1-9][0-9]{0,15}$/.test(value) && Number(value) <= max);
-  };
-  const state = query.get("state");
-  if (state !== null && !statuses.some((status) => status === state))
-    return `"state" must be one of ${statuses.join(", ")}`;
-  if (!isNumber("limit", listMax)) return `"limit" must be a whole number from 1 to ${listMax}`;
-  if (!isNumber("before", Number.MAX_SAFE_INTEGER)) return '"before" must be the number of a row';
-  return query.get("mine") === null || query.get("mine") === "1" ? undefined : '"mine" must be 1';
-}
+const parameters: Parameters = {
+  state: (value) =>
+    statuses.some((status) => status === value) ? undefined : `"state" must be one of ${statuses.join(", ")}`,
+  tool_name: () => undefined,
+  session_id: () => undefined,
+  key: () => undefined,
+  rule: () => undefined,
+  mine: (value) => (value === "1" ? undefined : '"mine" must be 1'),
+  before: (value) =>
+    badNumber(value, "before", Number.MAX_SAFE_INTEGER) === undefined
+      ? undefined
+      : '"before" must be the number of a row',
+  limit: (value, name) => badNumber(value, name, listMax),
+};
 
 /** Handles GET /approvals/{id}: the whole call, as the person must see it. With `wait`, answers when it changes. */
 export async function showApproval(call: RouteCall): Promise<unknown> {
   const { reply, request } = call;
   const query = queryOf(request);
-  const wait = query.parameters.get("wait");
-  const problem = badQuery(query, ["wait"]) ?? (wait === null ? undefined : waitProblem(wait));
+  const problem = badValue(query, { wait: waitProblem });
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
-  return inPlace(call, "short", (read) => show(call, read, wait === null ? 0 : Number(wait)));
+  return inPlace(call, "short", (read) => show(call, read, Number(query.parameters.get("wait") ?? 0)));
 }
 
 /** While it waits for a person it reads nothing, so others have its place. */
@@ -159,88 +167,65 @@ export const deny = (call: RouteCall): Promise<FastifyReply> => decideOne(call, 
 async function decideOne(call: RouteCall, decision: AskedDecision["decision"]): Promise<FastifyReply> {
   const { gate, reply, request } = call;
   const known = ["hash", "comment", ...(decision === "approve" ? ["grant"] : ["until", "scope"])];
-  const body = readMembers(request.body, known);
-  const asked = body.ok ? decisionOf(idOf(call), decision, body.value) : body;
+  const asked = readBody(request.body, known, (members) => ({
+    ...decisionIn(members, decision),
+    id: idOf(call),
+    grant: members.has("grant") ? readGrant(members.get("grant")) : undefined,
+  }));
   if (!asked.ok) return refuseWith(reply, asked.problem);
-  const grant = body.ok && body.value.has("grant") ? readGrant(body.value.get("grant")) : good(undefined);
-  if (!grant.ok) return refuseWith(reply, grant.problem);
-  const decided = await gate.approvals.decide(nameOf(call), [{ ...asked.value, grant: grant.value }]);
-  if (!decided.ok) return refuseWith(reply, decided.problem);
-  return sendJson(reply, JSON.stringify(decidedJson(decided.value[0] as Decided)));
+  const decided = await gate.approvals.decide(nameOf(call), [asked.value]);
+  return sendResult(reply, decided, ([one]) => decidedJson(one as Decided));
 }
 
 /** Handles POST /approvals/decide: several decisions, all of them or none. */
 export async function decideMany(call: RouteCall): Promise<FastifyReply> {
   const { gate, reply, request } = call;
-  const body = readMembers(request.body, ["decisions"]);
-  const asked = body.ok ? decisionsOf(body.value.get("decisions")) : body;
+  const asked = readBody(request.body, ["decisions"], (members) => decisionsIn(members.get("decisions")));
   if (!asked.ok) return refuseWith(reply, asked.problem);
   const decided = await gate.approvals.decide(nameOf(call), asked.value);
-  if (!decided.ok) return refuseWith(reply, decided.problem);
-  return sendJson(reply, JSON.stringify({ decisions: decided.value.map(decidedJson) }));
+  return sendResult(reply, decided, (all) => ({ decisions: all.map(decidedJson) }));
 }
 
 /** Handles POST /approvals/{id}/cancel. */
 export async function cancel(call: RouteCall): Promise<FastifyReply> {
   const { gate, key, reply, request } = call;
-  const body = readMembers(request.body, ["session_id"]);
-  if (!body.ok) return refuseWith(reply, body.problem);
-  const session = body.value.get("session_id");
-  if (session !== undefined && typeof session !== "string")
-    return refuseWith(reply, invalid(`"session_id" must be a string, not ${typeName(session)}`));
+  const session = readBody(request.body, ["session_id"], (members) =>
+    members.has("session_id") ? readText("session_id", members.get("session_id")) : null,
+  );
+  if (!session.ok) return refuseWith(reply, session.problem);
   const isAsker = key?.scopes.has("check") === true;
-  const cancelled = await gate.approvals.cancel(nameOf(call), idOf(call), isAsker, session ?? null);
-  if (!cancelled.ok) return refuseWith(reply, cancelled.problem);
-  return sendJson(reply, JSON.stringify(decidedJson(cancelled.value)));
+  const cancelled = await gate.approvals.cancel(nameOf(call), idOf(call), isAsker, session.value);
+  return sendResult(reply, cancelled, decidedJson);
 }
 
-function decisionsOf(value: Json | undefined): Result<readonly AskedDecision[], Refusal> {
+function decisionsIn(value: Json | undefined): readonly AskedDecision[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > decisionsMax)
-    return bad(invalid(`"decisions" must be a list of 1 to ${decisionsMax} decisions`));
+    throw new Wrong(`"decisions" must be a list of 1 to ${decisionsMax} decisions`);
   const found: AskedDecision[] = [];
   for (const each of value as readonly Json[]) {
-    if (!(each instanceof Map)) return bad(invalid(`a decision must be an object, not ${typeName(each)}`));
+    if (!(each instanceof Map)) throw new Wrong(`a decision must be an object, not ${typeName(each)}`);
     const members: JsonObject = each;
-    const stranger = members.keys().find((name) => !["id", "hash", "decision", "comment"].includes(name));
-    if (stranger !== undefined) return bad(invalid(`a decision has no member ${quote(stranger)}`));
+    requireMembers("a decision", members, ["id", "hash", "decision", "comment"]);
     const [id, decision] = [members.get("id"), members.get("decision")];
-    if (typeof id !== "string") return bad(invalid('"id" of a decision must be a string'));
-    if (decision !== "approve" && decision !== "deny") return bad(invalid('"decision" must be approve or deny'));
-    if (found.some((other) => other.id === id)) return bad(invalid(`${quote(id)} is in the list twice`));
-    const asked = decisionOf(id, decision, members);
-    if (!asked.ok) return asked;
-    found.push(asked.value);
+    if (typeof id !== "string") throw new Wrong('"id" of a decision must be a string');
+    if (decision !== "approve" && decision !== "deny") throw new Wrong('"decision" must be approve or deny');
+    if (found.some((other) => other.id === id)) throw new Wrong(`${quote(id)} is in the list twice`);
+    found.push({ id, ...decisionIn(members, decision) });
   }
-  return good(found);
+  return found;
 }
 
-function decisionOf(
-  id: string,
-  decision: AskedDecision["decision"],
-  members: JsonObject,
-): Result<AskedDecision, Refusal> {
-  const [hash, comment = "", until, scope] = ["hash", "comment", "until", "scope"].map((name) => members.get(name));
-  if (typeof hash !== "string" || !/^[0-9a-f]{64}$/.test(hash))
-    return bad(invalid('"hash" must be the hash of the row that was shown, 64 hex digits'));
+function decisionIn(members: JsonObject, decision: AskedDecision["decision"]): Omit<AskedDecision, "grant" | "id"> {
+  const [comment = "", until, scope] = ["comment", "until", "scope"].map((name) => members.get(name));
+  const hash = readHash(members.get("hash"));
   if (!isSentence(comment))
-    return bad(invalid(`"comment" must be at most ${sentenceBytesMax} bytes of visible characters on one line`));
-  if (decision === "deny" && comment.trim() === "") return bad(invalid('"comment" must say why: the agent reads it'));
+    throw new Wrong(`"comment" must be at most ${sentenceBytesMax} bytes of visible characters on one line`);
+  if (decision === "deny" && comment.trim() === "") throw new Wrong('"comment" must say why: the agent reads it');
   if (until !== undefined && !(typeof until === "number" && until > Date.now() && until <= Date.now() + denialMsMax))
-    return bad(invalid('"until" must be milliseconds since the epoch, in the next 90 days'));
+    throw new Wrong('"until" must be milliseconds since the epoch, in the next 90 days');
   if (scope !== undefined && scope !== "call" && scope !== "tool" && scope !== "rule")
-    return bad(invalid('"scope" must be call, tool or rule'));
-  return good({
-    id,
-    hash,
-    decision,
-    comment,
-    ...(typeof until === "number" && { until }),
-    ...(scope !== undefined && { scope }),
-  });
-}
-
-function invalid(sentence: string): Refusal {
-  return refuse("invalid-request", sentence);
+    throw new Wrong('"scope" must be call, tool or rule');
+  return { hash, decision, comment, until: typeof until === "number" ? until : undefined, scope };
 }
 
 function decidedJson({ approval, grant, quorum: { has, needs }, receipt }: Decided): Readonly<Record<string, unknown>> {

@@ -19,7 +19,7 @@ import {
   type Result,
 } from "../../wire/mod.ts";
 import { OwnNames } from "../console/own-names.ts";
-import { sendJson, textOf } from "../request/body.ts";
+import { invalid, sendJson, textOf } from "../request/body.ts";
 import { answerCheck, arrivalOf } from "./check.ts";
 import type { Exchange } from "./exchange.ts";
 import { noKey, refusalForRate } from "./key-refusals.ts";
@@ -159,20 +159,20 @@ async function decideItem(call: EvaluationCall, check: Result<string, Refusal>, 
 /** Reads the evaluations of a request. Its own subject, action, resource, context and session hold for each of them. */
 function batchOf(members: JsonObject, items: Json): Result<Batch, Refusal> {
   if (!Array.isArray(items) || items.length > limits.evaluationsMax)
-    return bad(invalid(`"evaluations" must be a list of at most ${limits.evaluationsMax} evaluations`));
+    return invalid(`"evaluations" must be a list of at most ${limits.evaluationsMax} evaluations`);
   const semantic = semanticOf(members.get("options"));
   if (semantic === undefined)
-    return bad(invalid(`"options" must be an object, and its "evaluations_semantic" one of ${semantics.join(", ")}`));
+    return invalid(`"options" must be an object, and its "evaluations_semantic" one of ${semantics.join(", ")}`);
   const defaults = [...members].filter(([name]) => inherited.includes(name));
   const wrong = entityProblem(new Map(defaults), true);
-  if (wrong !== undefined) return bad(invalid(wrong));
+  if (wrong !== undefined) return invalid(wrong);
   let rest = limits.bodyBytesMax;
   const checks: Result<string, Refusal>[] = [];
   for (const item of items as readonly Json[]) {
     const check =
       item instanceof Map
         ? toCheck(new Map<string, Json>([...defaults, ...(item as JsonObject)]))
-        : bad(invalid(`an evaluation must be an object, not ${typeName(item)}`));
+        : invalid(`an evaluation must be an object, not ${typeName(item)}`);
     if (check.ok) rest -= Buffer.byteLength(check.value);
     // Otherwise one request could make the gate read and record its defaults many times.
     if (rest < 0)
@@ -196,7 +196,7 @@ const inherited: readonly string[] = ["subject", "action", "resource", "context"
  */
 function toCheck(members: JsonObject): Result<string, Refusal> {
   const problem = entityProblem(members, false) ?? sharedMember(members);
-  if (problem !== undefined) return bad(invalid(problem));
+  if (problem !== undefined) return invalid(problem);
   const entity = (name: string, ...of: readonly string[]): JsonObject => picked(members.get(name) as JsonObject, of);
   const optional = picked(members, ["session_id", "approval"]);
   const context = members.get("context");
@@ -267,8 +267,4 @@ function readBody(body: unknown): Result<JsonObject, Refusal> {
   if (read.ok) return good(read.value.members);
   const { line, column, sentence } = read.problem;
   return bad(refuse("invalid-json", `line ${line}, column ${column}: ${sentence}`));
-}
-
-function invalid(sentence: string): Refusal {
-  return refuse("invalid-request", sentence);
 }

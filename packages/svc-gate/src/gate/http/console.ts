@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from "fastify";
-import { bad, good, limits, refuse, type Json, type JsonObject, type Refusal, type Result } from "../../wire/mod.ts";
+import { good, limits, refuse, type Json, type JsonObject, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Service } from "../service/service.ts";
 import type { Key } from "../keys/keys.ts";
 import { tenantId } from "../settings/tenants-file.ts";
@@ -7,11 +7,11 @@ import { consoleAssets } from "../console/assets.ts";
 import type { ConsoleDoor, SignedIn } from "./door.ts";
 import { pageHeaders, pageText } from "../console/page.ts";
 import { sessionIdleMs, sessionMs, type Session } from "../console/sessions.ts";
-import { readMembers, sendJson } from "../request/body.ts";
+import { invalid, readBody, readFlag, sendJson } from "../request/body.ts";
 import { noSuchTenant } from "../service/tenants.ts";
 import { untilGone } from "./connection.ts";
 import { exchangeOf, type Exchange } from "./exchange.ts";
-import { refuseWith } from "./refusing.ts";
+import { refuseWith, sendResult } from "./refusing.ts";
 
 export interface ConsoleRoutes {
   readonly door: ConsoleDoor;
@@ -92,7 +92,7 @@ async function sendAsset(request: FastifyRequest, reply: FastifyReply): Promise<
 
 /** Handles POST /console/session. The key is only in this body, and nowhere in the answer. */
 async function signIn(request: FastifyRequest, reply: FastifyReply, door: ConsoleDoor): Promise<FastifyReply> {
-  const body = readMembers(request.body, ["key", "code", "oidc"]);
+  const body = readBody(request.body, ["key", "code", "oidc"], (members) => members);
   if (!body.ok) return refuseWith(reply, body.problem);
   const signed = await signInWith(body.value, request, untilGone(reply.raw).signal, door);
   if (!signed.ok) return refuseWith(reply, signed.problem);
@@ -117,11 +117,11 @@ async function signInWith(
     if (members.size === 1 && isText && (known === undefined || typeof known === "string"))
       return door.finishOidc(request.raw, { tenant, flow, answer, known, signal });
     const wanted = 'the strings "flow" and "answer", and "known" if the browser has it';
-    return bad(refuse("invalid-request", `"oidc" must be alone, with ${wanted}`));
+    return invalid(`"oidc" must be alone, with ${wanted}`);
   }
   const [key, code = ""] = ["key", "code"].map((name) => members.get(name));
   if (typeof key === "string" && typeof code === "string") return door.signIn(request.raw, { tenant, key, code });
-  return bad(refuse("invalid-request", '"key" must be a string, and "code" too if it is given'));
+  return invalid('"key" must be a string, and "code" too if it is given');
 }
 
 /** Handles GET /console/methods: how a person can sign in, besides with a key. */
@@ -132,9 +132,8 @@ async function showMethods(reply: FastifyReply, door: ConsoleDoor): Promise<Fast
 
 /** Handles POST /console/oidc: the page then goes to the address in the answer, and keeps the flow. */
 async function beginOidc(request: FastifyRequest, reply: FastifyReply, door: ConsoleDoor): Promise<FastifyReply> {
-  const body = readMembers(request.body, []);
-  const begun = body.ok ? await door.beginOidc(request.raw, tenantIn(request)) : bad(body.problem);
-  return begun.ok ? sendJson(reply, JSON.stringify(begun.value)) : refuseWith(reply, begun.problem);
+  const body = readBody(request.body, [], () => undefined);
+  return sendResult(reply, body.ok ? await door.beginOidc(request.raw, tenantIn(request)) : body);
 }
 
 /** Handles GET /console/session: who has signed in, as the keys say it now, and which ledger the pages show. */
@@ -156,16 +155,10 @@ async function endSession(
   door: ConsoleDoor,
   service: Service,
 ): Promise<FastifyReply> {
-  const body = readMembers(request.body, ["all"]);
-  const all = body.ok ? (body.value.get("all") ?? false) : false;
-  const problem: Refusal | undefined = !body.ok
-    ? body.problem
-    : typeof all === "boolean"
-      ? undefined
-      : refuse("invalid-request", '"all" must be true or false');
-  if (problem !== undefined) return refuseWith(reply, problem);
+  const all = readBody(request.body, ["all"], (members) => readFlag("all", members));
+  if (!all.ok) return refuseWith(reply, all.problem);
   const { key, session } = openedBy(request);
-  const ended = await service.keys.endSessions(key, all === true ? null : session);
+  const ended = await service.keys.endSessions(key, all.value ? null : session);
   if (!ended.ok) return refuseWith(reply, ended.problem);
   reply.removeHeader("set-cookie").header("set-cookie", door.noCookie(request.raw, tenantIn(request)));
   return sendJson(reply, JSON.stringify({ receipt: ended.value }));

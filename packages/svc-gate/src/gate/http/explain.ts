@@ -1,6 +1,4 @@
 import {
-  bad,
-  good,
   limits,
   parseCheckRequest,
   quote,
@@ -8,11 +6,12 @@ import {
   typeName,
   type Json,
   type JsonDocument,
+  type JsonObject,
   type Refusal,
   type Result,
 } from "../../wire/mod.ts";
 import type { AskedExplanation } from "../policy/hooks.ts";
-import { readDocument, sendJson } from "../request/body.ts";
+import { readBody, sendJson, Wrong } from "../request/body.ts";
 import { plainDecimal } from "./outcomes.ts";
 import { inPlace } from "./reading.ts";
 import { refuseWith } from "./refusing.ts";
@@ -56,66 +55,57 @@ function charge({ service, tenant }: RouteCall): Refusal | undefined {
 
 type Asked = Omit<AskedExplanation, "inForce" | "key">;
 
-function readAsked(body: unknown): Result<Asked, Refusal> {
-  const read = readDocument(body, ["call", "receipt", "contract", "under", "counters"]);
-  if (!read.ok) return read;
-  const document = read.value;
-  const { members } = document;
-  if (members.has("call") === members.has("receipt"))
-    return bad(invalid('the body must have either "call", the body of a POST /check, or "receipt", a number'));
-  const of = members.has("call") ? callIn(document) : receiptIn(members.get("receipt"));
-  if (!of.ok) return of;
-  const under = underIn(document);
-  if (!under.ok) return under;
-  const counters = countersIn(members.get("counters"));
-  if (!counters.ok) return counters;
-  if (under.value === "recorded" && typeof of.value === "string")
-    return bad(invalid('"under" can be recorded only with "receipt"'));
-  if (under.value === "recorded" && counters.value.size > 0)
-    return bad(
-      invalid('"counters" cannot change what the receipt recorded: leave it out, or decide under another contract'),
-    );
-  return good({ of: of.value, under: under.value, counters: counters.value });
-}
-
 /** Refuses what POST /check refuses, with the same sentence. */
-function callIn(document: JsonDocument): Result<string, Refusal> {
+function readAsked(body: unknown): Result<Asked, Refusal> {
+  const asked = readBody(body, ["call", "receipt", "contract", "under", "counters"], askedIn);
+  const call = asked.ok && typeof asked.value.of === "string" ? parseCheckRequest(asked.value.of) : asked;
+  return call.ok ? asked : call;
+}
+
+function askedIn(members: JsonObject, document: JsonDocument): Asked {
+  if (members.has("call") === members.has("receipt"))
+    throw new Wrong('the body must have either "call", the body of a POST /check, or "receipt", a number');
+  const of = members.has("call") ? callIn(document) : receiptIn(members.get("receipt"));
+  const under = underIn(document);
+  const counters = countersIn(members.get("counters"));
+  if (under === "recorded" && typeof of === "string") throw new Wrong('"under" can be recorded only with "receipt"');
+  if (under === "recorded" && counters.size > 0)
+    throw new Wrong(
+      '"counters" cannot change what the receipt recorded: leave it out, or decide under another contract',
+    );
+  return { of, under, counters };
+}
+
+function callIn(document: JsonDocument): string {
   const call = document.members.get("call");
-  if (!(call instanceof Map)) return bad(invalid(`"call" must be an object, not ${typeName(call ?? null)}`));
-  const text = document.source("call") ?? "";
-  const parsed = parseCheckRequest(text);
-  return parsed.ok ? good(text) : parsed;
+  if (!(call instanceof Map)) throw new Wrong(`"call" must be an object, not ${typeName(call ?? null)}`);
+  return document.source("call") ?? "";
 }
 
-function receiptIn(receipt: Json | undefined): Result<number, Refusal> {
-  if (typeof receipt === "number" && Number.isSafeInteger(receipt) && receipt >= 1) return good(receipt);
-  return bad(invalid('"receipt" must be the number of a receipt, a whole number from 1'));
+function receiptIn(receipt: Json | undefined): number {
+  if (typeof receipt === "number" && Number.isSafeInteger(receipt) && receipt >= 1) return receipt;
+  throw new Wrong('"receipt" must be the number of a receipt, a whole number from 1');
 }
 
-function underIn({ members }: JsonDocument): Result<Asked["under"], Refusal> {
+function underIn({ members }: JsonDocument): Asked["under"] {
   const [under, contract] = [members.get("under"), members.get("contract")];
-  if (contract !== undefined && under !== undefined) return bad(invalid('"contract" and "under" exclude each other'));
-  if (contract !== undefined)
-    return typeof contract === "string"
-      ? good({ pasted: contract })
-      : bad(invalid(`"contract" must be the text of a contract, not ${typeName(contract)}`));
-  if (under === undefined || under === "in-force" || under === "recorded") return good(under ?? "in-force");
-  return bad(invalid('"under" must be in-force or recorded'));
+  if (contract !== undefined && under !== undefined) throw new Wrong('"contract" and "under" exclude each other');
+  if (contract !== undefined && typeof contract !== "string")
+    throw new Wrong(`"contract" must be the text of a contract, not ${typeName(contract)}`);
+  if (contract !== undefined) return { pasted: contract };
+  if (under === undefined || under === "in-force" || under === "recorded") return under ?? "in-force";
+  throw new Wrong('"under" must be in-force or recorded');
 }
 
-function countersIn(counters: Json | undefined): Result<ReadonlyMap<string, string>, Refusal> {
-  if (counters === undefined) return good(new Map());
-  if (!(counters instanceof Map)) return bad(invalid(`"counters" must be an object, not ${typeName(counters)}`));
+function countersIn(counters: Json | undefined): ReadonlyMap<string, string> {
+  if (counters === undefined) return new Map();
+  if (!(counters instanceof Map)) throw new Wrong(`"counters" must be an object, not ${typeName(counters)}`);
   const given = new Map<string, string>();
   for (const [name, value] of counters as ReadonlyMap<string, Json>) {
     const decimal = plainDecimal(value);
     if (decimal === undefined)
-      return bad(invalid(`the counter ${quote(name)} must be a number of 0 or more, without an exponent`));
+      throw new Wrong(`the counter ${quote(name)} must be a number of 0 or more, without an exponent`);
     given.set(name, decimal);
   }
-  return good(given);
-}
-
-function invalid(sentence: string): Refusal {
-  return refuse("invalid-request", sentence);
+  return given;
 }

@@ -1,22 +1,12 @@
 import type { FastifyReply } from "fastify";
-import {
-  bad,
-  Decimal,
-  good,
-  readPath,
-  refuse,
-  type Json,
-  type JsonObject,
-  type Refusal,
-  type Result,
-} from "../../wire/mod.ts";
+import { Decimal, readPath, refuse, type Json, type JsonObject } from "../../wire/mod.ts";
 import type { Key } from "../keys/keys.ts";
 import { grantJson, type GrantDecided, type GrantSource, type ShownGrant } from "../approvals/grant-desk.ts";
 import type { AskedGrant } from "../approvals/grants.ts";
-import { readMembers, sendJson } from "../request/body.ts";
+import { readBody, readFlag, readHash, requireMembers, sendJson, Wrong } from "../request/body.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { inPlace } from "./reading.ts";
-import { refuseWith } from "./refusing.ts";
+import { refuseWith, sendResult } from "./refusing.ts";
 import type { ReadCall, RouteCall } from "./route.ts";
 
 const grantMembers = ["until", "uses", "any_session", "pins", "free", "amounts"];
@@ -41,48 +31,44 @@ export async function listGrants({ gate, key, read, reply, request }: ReadCall):
 /** Handles POST /grants. With `preview` it only says what the grant would have let through. */
 export async function createGrant(call: RouteCall): Promise<unknown> {
   const { gate, key, reply, request } = call;
-  const body = readMembers(request.body, ["approval", "hash", "preview", ...grantMembers]);
+  const known = ["approval", "hash", "preview", ...grantMembers];
+  const body = readBody(request.body, known, (members) => ({
+    from: sourceIn(members),
+    asked: grantIn(members),
+    isPreview: readFlag("preview", members),
+  }));
   if (!body.ok) return refuseWith(reply, body.problem);
-  const source = sourceOf(body.value);
-  if (!source.ok) return refuseWith(reply, source.problem);
-  const asked = askedGrant(body.value);
-  if (!asked.ok) return refuseWith(reply, asked.problem);
-  const preview = body.value.get("preview") ?? false;
-  if (typeof preview !== "boolean") return refuseWith(reply, invalid('"preview" must be true or false'));
+  const { asked, from, isPreview } = body.value;
   const { name } = key as Key;
   const desk = gate.grants;
-  if (preview)
-    return inPlace(call, "short", async (read) => {
-      const previewed = await desk.preview(name, source.value, asked.value, read);
-      if (!previewed.ok) return refuseWith(reply, previewed.problem);
-      const { covered, of } = previewed.value;
-      return sendJson(reply, JSON.stringify({ covers: covered.length, of, receipts: covered }));
-    });
-  const made = await desk.create(name, source.value, asked.value);
+  if (isPreview)
+    return inPlace(call, "short", async (read) =>
+      sendResult(reply, await desk.preview(name, from, asked, read), ({ covered, of }) => {
+        return { covers: covered.length, of, receipts: covered };
+      }),
+    );
+  const made = await desk.create(name, from, asked);
   if (!made.ok) return refuseWith(reply, made.problem);
   return sendJson(reply.code(201), JSON.stringify(await boundJson(gate, made.value)));
 }
 
 /** Handles POST /grants/{id}/approve. */
 export async function approveGrant({ gate, key, reply, request }: RouteCall): Promise<FastifyReply> {
-  const body = readMembers(request.body, ["hash"]);
-  if (!body.ok) return refuseWith(reply, body.problem);
-  const hash = body.value.get("hash");
-  if (!isHash(hash)) return refuseWith(reply, invalid(`"hash" must be ${hashText}`));
+  const hash = readBody(request.body, ["hash"], (members) => readHash(members.get("hash")));
+  if (!hash.ok) return refuseWith(reply, hash.problem);
   const { id } = request.params as { readonly id: string };
-  const decided = await gate.grants.approve((key as Key).name, id, hash);
+  const decided = await gate.grants.approve((key as Key).name, id, hash.value);
   if (!decided.ok) return refuseWith(reply, decided.problem);
   return sendJson(reply, JSON.stringify(await boundJson(gate, decided.value)));
 }
 
 /** Handles POST /grants/{id}/revoke. */
 export async function revokeGrant({ gate, key, reply, request }: RouteCall): Promise<FastifyReply> {
-  const body = readMembers(request.body, []);
+  const body = readBody(request.body, [], () => undefined);
   if (!body.ok) return refuseWith(reply, body.problem);
   const { id } = request.params as { readonly id: string };
   const revoked = await gate.grants.revoke((key as Key).name, id);
-  if (!revoked.ok) return refuseWith(reply, revoked.problem);
-  return sendJson(reply, JSON.stringify({ ...decidedJson(revoked.value), status: "revoked" }));
+  return sendResult(reply, revoked, (made) => ({ ...decidedJson(made), status: "revoked" }));
 }
 
 /** With what the grant leaves free: each member that may differ. */
@@ -99,56 +85,41 @@ function decidedJson({ grant, quorum, receipt }: GrantDecided): Readonly<Record<
   return { id, status, until, uses, needs, has, receipt: receipt ?? null };
 }
 
-function sourceOf(body: JsonObject): Result<GrantSource, Refusal> {
-  const [id, hash] = [body.get("approval"), body.get("hash")];
-  if (typeof id !== "string")
-    return bad(invalid('"approval" must be the id of the approval that the grant is made from'));
-  if (!isHash(hash)) return bad(invalid(`"hash" must be ${hashText}`));
-  return good({ id, hash });
-}
-
-const hashText = "the hash of the row that was shown, 64 hex digits";
-
-function isHash(value: Json | undefined): value is string {
-  return typeof value === "string" && /^[0-9a-f]{64}$/.test(value);
+function sourceIn(members: JsonObject): GrantSource {
+  const id = members.get("approval");
+  if (typeof id !== "string") throw new Wrong('"approval" must be the id of the approval that the grant is made from');
+  return { id, hash: readHash(members.get("hash")) };
 }
 
 /** Reads the member `grant` of an approval's body. */
-export function readGrant(value: Json | undefined): Result<AskedGrant, Refusal> {
-  if (!(value instanceof Map)) return bad(invalid('"grant" must be an object'));
-  const members: JsonObject = value;
-  const stranger = members.keys().find((name) => !grantMembers.includes(name));
-  if (stranger !== undefined) return bad(invalid(`a grant has no member ${JSON.stringify(stranger)}`));
-  return askedGrant(members);
+export function readGrant(value: Json | undefined): AskedGrant {
+  if (!(value instanceof Map)) throw new Wrong('"grant" must be an object');
+  requireMembers("a grant", value, grantMembers);
+  return grantIn(value);
 }
 
-function askedGrant(members: JsonObject): Result<AskedGrant, Refusal> {
-  const [until, uses, anySession = false, pins = [], free = [], amounts = new Map<string, Json>()] = grantMembers.map(
-    (name) => members.get(name),
-  );
-  if (until !== undefined && !isCount(until)) return bad(invalid('"until" must be milliseconds since the epoch'));
-  if (uses !== undefined && !isCount(uses)) return bad(invalid('"uses" must be a whole number from 1'));
-  if (typeof anySession !== "boolean") return bad(invalid('"any_session" must be true or false'));
+function grantIn(members: JsonObject): AskedGrant {
+  const [until, uses, pins = [], free = [], amounts = new Map<string, Json>()] = [
+    "until",
+    "uses",
+    "pins",
+    "free",
+    "amounts",
+  ].map((name) => members.get(name));
+  if (until !== undefined && !isCount(until)) throw new Wrong('"until" must be milliseconds since the epoch');
+  if (uses !== undefined && !isCount(uses)) throw new Wrong('"uses" must be a whole number from 1');
+  const anySession = readFlag("any_session", members);
   const pinned = pathsIn(pins);
   if (pinned === undefined)
-    return bad(invalid(`"pins" must be a list of at most ${pinsMax} members of the input, such as "input.payee"`));
+    throw new Wrong(`"pins" must be a list of at most ${pinsMax} members of the input, such as "input.payee"`);
   const freed = pathsIn(free)?.filter((path) => path.startsWith("input."));
   if (freed === undefined || freed.length < (free as readonly Json[]).length)
-    return bad(invalid(`"free" must be a list of at most ${pinsMax} members of the input that the call lacks`));
-  if (!(amounts instanceof Map)) return bad(invalid('"amounts" must be an object with a number for each member'));
+    throw new Wrong(`"free" must be a list of at most ${pinsMax} members of the input that the call lacks`);
+  if (!(amounts instanceof Map)) throw new Wrong('"amounts" must be an object with a number for each member');
   const read = [...(amounts as JsonObject)].map(
-    ([name, amount]) => [readPath(name) ?? name, amountText(amount)] as const,
+    ([name, amount]) => [readPath(name) ?? name, amountOf(amount)] as const,
   );
-  if (read.some(([, amount]) => amount === undefined))
-    return bad(invalid('each of the "amounts" must be a number that is not negative, with at most 15 digits'));
-  return good({
-    until,
-    uses,
-    anySession,
-    pins: pinned,
-    free: freed,
-    amounts: Object.fromEntries(read) as Record<string, string>,
-  });
+  return { until, uses, anySession, pins: pinned, free: freed, amounts: Object.fromEntries(read) };
 }
 
 function isCount(value: Json): value is number {
@@ -162,12 +133,9 @@ function pathsIn(list: Json): readonly string[] | undefined {
   return paths.length === list.length && paths.every((path) => /^(?:input|platform)\./.test(path)) ? paths : undefined;
 }
 
-/** A number as a decimal without an exponent; undefined if it is negative or too long. */
-function amountText(value: Json): string | undefined {
+/** A number as a decimal without an exponent. */
+function amountOf(value: Json): string {
   const text = value instanceof Decimal ? value.text : typeof value === "number" ? String(value) : "";
-  return /^(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?$/.test(text) ? text : undefined;
-}
-
-function invalid(sentence: string): Refusal {
-  return refuse("invalid-request", sentence);
+  if (/^(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?$/.test(text)) return text;
+  throw new Wrong('each of the "amounts" must be a number that is not negative, with at most 15 digits');
 }

@@ -1,11 +1,12 @@
 import type { FastifyReply } from "fastify";
 import type { Logger } from "pino";
-import { limits, refusals, refuse, type Refusal, type RefusalCode } from "../../wire/mod.ts";
+import { limits, refusals, refuse, type Refusal, type RefusalCode, type Result } from "../../wire/mod.ts";
 import { awaitsAnswer, connectionOf, destroySoon, letGo, type Stream } from "./connection.ts";
 import { isFramingLost, headTooLarge } from "./head.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
 import type { Valve } from "../admission/valve.ts";
+import { sendJson } from "../request/body.ts";
 import { exchangeOf, identityOf, type Exchange } from "./exchange.ts";
 import type { Route } from "./route.ts";
 
@@ -34,6 +35,15 @@ export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply 
   const isSent = sendRefusal(exchange, inDialect(refusal, dialect), server.refusalOutlet);
   if (!isSent) request.body = undefined; // It waits without its body.
   return reply;
+}
+
+/** Sends a value as JSON, or the refusal. */
+export function sendResult<Value>(
+  reply: FastifyReply,
+  result: Result<Value, Refusal>,
+  toJson: (value: Value) => unknown = (value) => value,
+): FastifyReply {
+  return result.ok ? sendJson(reply, JSON.stringify(toJson(result.value))) : refuseWith(reply, result.problem);
 }
 
 /** Returns a refusal with the code, and so the status, that the route's dialect has for it. */

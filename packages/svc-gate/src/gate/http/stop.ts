@@ -8,7 +8,7 @@ import { setStop } from "../service/set-stop.ts";
 import type { Exchange } from "./exchange.ts";
 import { refusalForRate } from "./key-refusals.ts";
 import { badQuery, queryOf } from "./query.ts";
-import { refuseWith } from "./refusing.ts";
+import { refuseWith, sendResult } from "./refusing.ts";
 import type { CallWithoutGate, RouteCall } from "./route.ts";
 import { warningsOf } from "./stop-warnings.ts";
 
@@ -16,9 +16,7 @@ import { warningsOf } from "./stop-warnings.ts";
 export async function showStops({ gate, reply, request }: RouteCall): Promise<FastifyReply> {
   const problem = badQuery(queryOf(request), []);
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
-  const stops = await gate.stops();
-  if (!stops.ok) return refuseWith(reply, stops.problem);
-  return sendJson(reply, JSON.stringify({ stopped: stops.value.length > 0, stops: stops.value.map(stopJson) }));
+  return sendResult(reply, await gate.stops(), (stops) => ({ stopped: stops.length > 0, stops: stops.map(stopJson) }));
 }
 
 function stopJson({ at, person, root, row, scope, why, written }: Stop): Readonly<Record<string, unknown>> {

@@ -1,11 +1,8 @@
 import {
   Decimal,
-  bad,
-  good,
   keyKindOf,
   nearest,
   quote,
-  refuse,
   typeName,
   utf8Bytes,
   type Json,
@@ -14,7 +11,7 @@ import {
   type Result,
 } from "../../wire/mod.ts";
 import { gateName, retentionName, operatorName } from "../policy/reserved-names.ts";
-import { readMembers } from "../request/body.ts";
+import { readBody, readText, Wrong } from "../request/body.ts";
 import { lengthMs } from "../settings/moment.ts";
 import { firstKeyName } from "./first-key.ts";
 import { isOidcGroup } from "./oidc-groups.ts";
@@ -149,24 +146,6 @@ export function readNothing(body: unknown): Result<null, Refusal> {
   return readBody(body, [], () => null);
 }
 
-/** The mistake in a member, as one sentence. */
-class Wrong extends Error {}
-
-function readBody<Request>(
-  body: unknown,
-  known: readonly string[],
-  read: (members: JsonObject) => Request,
-): Result<Request, Refusal> {
-  const members = readMembers(body, known);
-  if (!members.ok) return members;
-  try {
-    return good(read(members.value));
-  } catch (error) {
-    if (error instanceof Wrong) return bad(refuse("invalid-request", error.message));
-    throw error;
-  }
-}
-
 function readName(value: Json | undefined): string {
   const name = readText("name", value);
   if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name))
@@ -251,12 +230,6 @@ function momentMs(text: string): number | undefined {
   } catch {
     return undefined; // a day or an hour that does not exist
   }
-}
-
-function readText(what: string, value: Json | undefined): string {
-  if (typeof value === "string") return value;
-  const name = what.includes(" ") ? what : `"${what}"`;
-  throw new Wrong(value === undefined ? `${name} is missing` : `${name} must be a string, not ${typeName(value)}`);
 }
 
 function readList(member: string, value: Json, max: number): readonly Json[] {

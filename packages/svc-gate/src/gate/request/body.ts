@@ -9,21 +9,47 @@ import {
   quote,
   readJson,
   refuse,
+  typeName,
   utf8Bytes,
+  type Json,
   type JsonDocument,
   type JsonObject,
   type Refusal,
   type Result,
 } from "../../wire/mod.ts";
 
-/** Reads a body that is one JSON object with only these members. An empty body is an empty object. */
-export function readMembers(body: unknown, known: readonly string[]): Result<JsonObject, Refusal> {
-  const read = readDocument(body, known);
-  return read.ok ? good(read.value.members) : read;
+/** The mistake in a member of a body, as one sentence. Functions that read members throw it. */
+export class Wrong extends Error {}
+
+export function invalid(sentence: string): Result<never, Refusal> {
+  return bad(refuse("invalid-request", sentence));
 }
 
-/** Reads the same, and also gives the received text of each member. */
-export function readDocument(body: unknown, known: readonly string[]): Result<JsonDocument, Refusal> {
+/** Runs a function that reads members. A mistake in one is a refusal. */
+export function refuseWrong<Value>(read: () => Value): Result<Value, Refusal> {
+  try {
+    return good(read());
+  } catch (error) {
+    if (error instanceof Wrong) return invalid(error.message);
+    throw error;
+  }
+}
+
+/**
+ * Reads a body that is one JSON object with only these members. An empty body is an empty object.
+ *
+ * @param read gets the members, and the document with the received text of each. It throws `Wrong`
+ */
+export function readBody<Value>(
+  body: unknown,
+  known: readonly string[],
+  read: (members: JsonObject, document: JsonDocument) => Value,
+): Result<Value, Refusal> {
+  const document = readDocument(body, known);
+  return document.ok ? refuseWrong(() => read(document.value.members, document.value)) : document;
+}
+
+function readDocument(body: unknown, known: readonly string[]): Result<JsonDocument, Refusal> {
   const text = textOf(body);
   if (typeof text !== "string") return bad(text);
   const read = readJson(text === "" ? "{}" : text);
@@ -36,6 +62,32 @@ export function readDocument(body: unknown, known: readonly string[]): Result<Js
   const near = nearest(stranger, known);
   const meant = near === undefined ? "" : `; did you mean "${near}"?`;
   return bad(refuse("invalid-request", `unknown member ${quote(stranger)}${meant}`));
+}
+
+/** Requires that an object within a body has only these members. @param what it, for a person */
+export function requireMembers(what: string, members: JsonObject, known: readonly string[]): void {
+  const stranger = members.keys().find((name) => !known.includes(name));
+  if (stranger !== undefined) throw new Wrong(`${what} has no member ${quote(stranger)}`);
+}
+
+/** Reads a string. @param what the member, or what it is for a person */
+export function readText(what: string, value: Json | undefined): string {
+  if (typeof value === "string") return value;
+  const name = what.includes(" ") ? what : `"${what}"`;
+  throw new Wrong(value === undefined ? `${name} is missing` : `${name} must be a string, not ${typeName(value)}`);
+}
+
+/** Reads a member that is false if it is absent. */
+export function readFlag(name: string, members: JsonObject): boolean {
+  const value = members.get(name) ?? false;
+  if (typeof value !== "boolean") throw new Wrong(`"${name}" must be true or false`);
+  return value;
+}
+
+/** Reads the hash of a row that a person was shown. */
+export function readHash(value: Json | undefined): string {
+  if (typeof value === "string" && /^[0-9a-f]{64}$/.test(value)) return value;
+  throw new Wrong('"hash" must be the hash of the row that was shown, 64 hex digits');
 }
 
 /** Returns a body as text. A body that is not UTF-8 is refused at its first wrong byte. */
