@@ -23,293 +23,225 @@ interface GivenSetting {
 }
 
 interface Entry<Value> {
-  readonly variable: string;
   /** The kind of value, for help texts. */
   readonly kind: string;
-  readonly fallback: string;
   readonly doc: string;
-  /** @returns the value, or a sentence that names the mistake */
-  readonly read: (given: GivenSetting) => Result<Value, string>;
+  /** Absent if the setting has none. */
+  readonly fallback?: string;
+  readonly read: Read<Value>;
 }
 
-/** Every setting, once: `Config` and the flags of `svc-gate serve` are derived from it. */
-const entries = {
-  mode: {
-    variable: "SVC_MODE",
-    kind: "mode",
-    fallback: "",
-    doc: "observe, assist or enforce; by default the ledger's last mode, and observe for a new ledger",
-    read: readMode,
-  } as Entry<Mode | undefined>,
-  apiKey: {
-    variable: "SVC_API_KEY",
-    kind: "key",
-    fallback: "",
-    doc: "the first key; by default the first start creates one",
-    read: readApiKey,
-  } as Entry<string | undefined>,
-  host: {
-    variable: "SVC_HOST",
-    kind: "address",
-    fallback: "127.0.0.1",
-    doc: "the address to listen on",
-    read: plain,
-  } as Entry<string>,
-  port: {
-    variable: "SVC_PORT",
-    kind: "number",
-    fallback: "8787",
-    doc: "the port to listen on; 0 takes any free port",
-    read: readPort,
-  } as Entry<number>,
-  basePath: {
-    variable: "SVC_BASE_PATH",
-    kind: "path",
-    fallback: "",
-    doc: "a prefix of every route, such as /t/acme",
-    read: readBasePath,
-  } as Entry<string>,
-  tlsCert: {
-    variable: "SVC_TLS_CERT",
-    kind: "file",
-    fallback: "",
-    doc: "the certificate for TLS, in PEM",
-    read: optional,
-  } as Entry<string | undefined>,
-  tlsKey: {
-    variable: "SVC_TLS_KEY",
-    kind: "file",
-    fallback: "",
-    doc: "the private key of the certificate, in PEM",
-    read: optional,
-  } as Entry<string | undefined>,
-  mandate: {
-    variable: "SVC_MANDATE",
-    kind: "file",
-    fallback: "mandate.yaml",
-    doc: "the mandate, which names the contracts",
-    read: ({ value, text }) => good(value === undefined ? undefined : text),
-  } as Entry<string | undefined>,
-  tenants: {
-    variable: "SVC_TENANTS",
-    kind: "file",
-    fallback: "",
-    doc: "the file that names tenants and their mandates; the gate serves them under /t/{tenant}",
-    read: optional,
-  } as Entry<string | undefined>,
-  tenantsOpen: {
-    variable: "SVC_TENANTS_OPEN",
-    kind: "number",
-    fallback: "",
-    doc: "the most tenants open at once; by default 64, or 1000 with a database",
-    read: ifGiven(countFrom(1)),
-  } as Entry<number | undefined>,
-  rate: {
-    variable: "SVC_RATE",
-    kind: "rate",
-    fallback: "",
-    doc: "the rate limit of each key that does not have its own, such as `200/s` or `200/s burst 400`",
-    read: ifGiven(readRate),
-  } as Entry<Rate | undefined>,
-  connections: {
-    variable: "SVC_CONNECTIONS",
-    kind: "number",
-    fallback: "5000",
-    doc: "the most connections at once; beyond it, the gate closes those without a valid key, or of a key with more than its share",
-    read: countFrom(1),
-  } as Entry<number>,
-  queueMs: {
-    variable: "SVC_QUEUE_MS",
-    kind: "number",
-    fallback: "1000",
-    doc: "a check is refused only if it would wait longer than this, in milliseconds, or if the memory for waiting calls is full",
-    read: countFrom(1),
-  } as Entry<number>,
-  refusedInputMax: {
-    variable: "SVC_REFUSED_INPUT_MAX",
-    kind: "size",
-    fallback: "16 KiB",
-    doc: "the largest input that is stored whole if the call is refused before any rule is evaluated",
-    read: readBytes,
-  } as Entry<number>,
-  refusedInputPerDay: {
-    variable: "SVC_REFUSED_INPUT_PER_DAY",
-    kind: "size",
-    fallback: "64 MiB",
-    doc: "the total size of such inputs that is stored whole for each key in 24 hours",
-    read: readBytes,
-  } as Entry<number>,
-  reloadTests: {
-    variable: "SVC_RELOAD_TESTS",
-    kind: "path",
-    fallback: "",
-    doc: "test files that must pass before a reload takes effect",
-    read: optional,
-  } as Entry<string | undefined>,
-  databaseUrl: {
-    variable: "SVC_DATABASE_URL",
-    kind: "url",
-    fallback: "",
-    doc: "a PostgreSQL for the ledgers in place of the data folder; several gates may share it",
-    read: optional,
-  } as Entry<string | undefined>,
-  databasePool: {
-    variable: "SVC_DATABASE_POOL",
-    kind: "number",
-    fallback: "10",
-    doc: "the most connections to the database",
-    read: countFrom(2),
-  } as Entry<number>,
-  dataDir: {
-    variable: "SVC_DATA_DIR",
-    kind: "folder",
-    fallback: "./data",
-    doc: "the folder of the ledger",
-    read: plain,
-  } as Entry<string>,
-  ledgerName: {
-    variable: "SVC_LEDGER_NAME",
-    kind: "name",
-    fallback: "",
-    doc: "the name of a new ledger; by default a random one",
-    read: optional,
-  } as Entry<string | undefined>,
-  pin: {
-    variable: "SVC_PIN",
-    kind: "file",
-    fallback: "",
-    doc: "the file of the head pin, best on another volume; by default in the data folder",
-    read: optional,
-  } as Entry<string | undefined>,
-  signingKey: {
-    variable: "SVC_SIGNING_KEY",
-    kind: "file",
-    fallback: "",
-    doc: "the private key (Ed25519, PEM) that signs heads: a file, or its text; by default signing.key in the data folder",
-    read: readSigningKey,
-  } as Entry<string | undefined>,
-  witnessPolicy: {
-    variable: "SVC_WITNESS_POLICY",
-    kind: "file",
-    fallback: "",
-    doc: "a C2SP tlog-policy file: the witnesses that cosign heads, and how many must",
-    read: optional,
-  } as Entry<string | undefined>,
-  sinks: {
-    variable: "SVC_SINKS",
-    kind: "list",
-    fallback: "",
-    doc: "files that receive signed heads, separated by commas, such as `file:/path`",
-    read: readSinks,
-  } as Entry<string | undefined>,
-  seen: {
-    variable: "SVC_SEEN",
-    kind: "file",
-    fallback: "",
-    doc: "signed checkpoints that somebody outside has collected; the gate refuses to start if its ledger lacks one of them",
-    read: optional,
-  } as Entry<string | undefined>,
-  anchorEvery: {
-    variable: "SVC_ANCHOR_EVERY",
-    kind: "number",
-    fallback: "100",
-    doc: "how many heads pass before witnesses and sinks receive one; at most one per second, at least one in ten",
-    read: countFrom(1),
-  } as Entry<number>,
-  console: {
-    variable: "SVC_CONSOLE",
-    kind: "switch",
-    fallback: "",
-    doc: "on or off: the console, a page for persons who decide; by default on if the gate listens on a loopback address",
-    read: ifGiven(oneOf(["on", "off"])),
-  } as Entry<"on" | "off" | undefined>,
-  consoleSecret: {
-    variable: "SVC_CONSOLE_SECRET",
-    kind: "secret",
-    fallback: "",
-    doc: "a random text that seals the console's sessions, the same on all replicas; by default a file in the data folder",
-    read: readConsoleSecret,
-  } as Entry<string | undefined>,
-  oidc: {
-    variable: "SVC_OIDC",
-    kind: "file",
-    fallback: "",
-    doc: "the file that names a provider of OpenID Connect for sign-ins to the console; only its owner may read it",
-    read: optional,
-  } as Entry<string | undefined>,
-  notify: {
-    variable: "SVC_NOTIFY",
-    kind: "file",
-    fallback: "",
-    doc: "the file that names the endpoints of webhooks and their secrets; only its owner may read it",
-    read: optional,
-  } as Entry<string | undefined>,
-  publicUrl: {
-    variable: "SVC_PUBLIC_URL",
-    kind: "url",
-    fallback: "",
-    doc: "the address under which others reach this gate, for links in messages and for AuthZEN; by default messages have no link",
-    read: ifGiven(readPublicUrl),
-  } as Entry<string | undefined>,
-  retentionDays: {
-    variable: "SVC_RETENTION_DAYS",
-    kind: "number",
-    fallback: "",
-    doc: "the age at which the evidence of a check is erased, its receipt stays; by default evidence is kept",
-    read: ifGiven(countFrom(1)),
-  } as Entry<number | undefined>,
-  opsPort: {
-    variable: "SVC_OPS_PORT",
-    kind: "number",
-    fallback: "",
-    doc: "the port of a second listener, which serves /metrics, /ready and /health without a key",
-    read: ifGiven(readPort),
-  } as Entry<number | undefined>,
-  opsHost: {
-    variable: "SVC_OPS_HOST",
-    kind: "address",
-    fallback: "127.0.0.1",
-    doc: "the address of the second listener",
-    read: plain,
-  } as Entry<string>,
-  log: {
-    variable: "SVC_LOG",
-    kind: "level",
-    fallback: "info",
-    doc: `the least severe log level: ${logLevels.join(", ")}`,
-    read: oneOf(logLevels),
-  } as Entry<string>,
-  accept: {
-    variable: "SVC_ACCEPT",
-    kind: "what",
-    fallback: "",
-    doc: `risks to accept at this start, separated by commas: ${acceptable.join(", ")}`,
-    read: readAccepted,
-  } as Entry<readonly Acceptable[]>,
-};
+/** @returns the value, or a sentence that names the mistake */
+type Read<Value> = (given: GivenSetting) => Result<Value, string>;
 
-export type Config = {
-  readonly [Name in keyof typeof entries]: Extract<
-    ReturnType<(typeof entries)[Name]["read"]>,
-    { readonly ok: true }
-  >["value"];
-} & {
+/** The values of all settings. */
+interface Values
+  extends
+    Readonly<Record<"basePath" | "dataDir" | "host" | "log" | "opsHost", string>>,
+    Readonly<Record<"anchorEvery" | "connections" | "databasePool" | "port" | "queueMs", number>>,
+    Readonly<Record<"refusedInputMax" | "refusedInputPerDay", number>>,
+    Readonly<Record<"opsPort" | "retentionDays" | "tenantsOpen", number | undefined>>,
+    Readonly<Record<OptionalText, string | undefined>> {
+  readonly mode: Mode | undefined;
+  readonly rate: Rate | undefined;
+  readonly console: "on" | "off" | undefined;
+  readonly accept: readonly Acceptable[];
+}
+
+type OptionalText =
+  | "apiKey"
+  | "consoleSecret"
+  | "databaseUrl"
+  | "ledgerName"
+  | "mandate"
+  | "notify"
+  | "oidc"
+  | "pin"
+  | "publicUrl"
+  | "reloadTests"
+  | "seen"
+  | "signingKey"
+  | "sinks"
+  | "tenants"
+  | "tlsCert"
+  | "tlsKey"
+  | "witnessPolicy";
+
+export interface Config extends Values {
   /** The variable or the flag that sets the mode. */
   readonly modeSetting: string;
+}
+
+/**
+ * Every setting, once: the flags of `svc-gate serve` are derived from it. The variable of `queueMs` is
+ * SVC_QUEUE_MS, and its flag is --queue-ms.
+ */
+const entries: { readonly [Name in keyof Values]: Entry<Values[Name]> } = {
+  mode: {
+    kind: "mode",
+    read: readMode,
+    doc: "observe, assist or enforce; by default the ledger's last mode, and observe for a new ledger",
+  },
+  apiKey: { kind: "key", read: readApiKey, doc: "the first key; by default the first start creates one" },
+  host: { kind: "address", fallback: "127.0.0.1", read: plain, doc: "the address to listen on" },
+  port: { kind: "number", fallback: "8787", read: readPort, doc: "the port to listen on; 0 takes any free port" },
+  basePath: { kind: "path", read: readBasePath, doc: "a prefix of every route, such as /t/acme" },
+  tlsCert: { kind: "file", read: optional, doc: "the certificate for TLS, in PEM" },
+  tlsKey: { kind: "file", read: optional, doc: "the private key of the certificate, in PEM" },
+  mandate: {
+    kind: "file",
+    fallback: "mandate.yaml",
+    read: ({ value, text }) => good(value === undefined ? undefined : text),
+    doc: "the mandate, which names the contracts",
+  },
+  tenants: {
+    kind: "file",
+    read: optional,
+    doc: "the file that names tenants and their mandates; the gate serves them under /t/{tenant}",
+  },
+  tenantsOpen: {
+    kind: "number",
+    read: ifGiven(countFrom(1)),
+    doc: "the most tenants open at once; by default 64, or 1000 with a database",
+  },
+  rate: {
+    kind: "rate",
+    read: ifGiven(readRate),
+    doc: "the rate limit of each key that does not have its own, such as `200/s` or `200/s burst 400`",
+  },
+  connections: {
+    kind: "number",
+    fallback: "5000",
+    read: countFrom(1),
+    doc: "the most connections at once; beyond it, the gate closes those without a valid key, or of a key with more than its share",
+  },
+  queueMs: {
+    kind: "number",
+    fallback: "1000",
+    read: countFrom(1),
+    doc: "a check is refused only if it would wait longer than this, in milliseconds, or if the memory for waiting calls is full",
+  },
+  refusedInputMax: {
+    kind: "size",
+    fallback: "16 KiB",
+    read: readBytes,
+    doc: "the largest input that is stored whole if the call is refused before any rule is evaluated",
+  },
+  refusedInputPerDay: {
+    kind: "size",
+    fallback: "64 MiB",
+    read: readBytes,
+    doc: "the total size of such inputs that is stored whole for each key in 24 hours",
+  },
+  reloadTests: { kind: "path", read: optional, doc: "test files that must pass before a reload takes effect" },
+  databaseUrl: {
+    kind: "url",
+    read: optional,
+    doc: "a PostgreSQL for the ledgers in place of the data folder; several gates may share it",
+  },
+  databasePool: { kind: "number", fallback: "10", read: countFrom(2), doc: "the most connections to the database" },
+  dataDir: { kind: "folder", fallback: "./data", read: plain, doc: "the folder of the ledger" },
+  ledgerName: { kind: "name", read: optional, doc: "the name of a new ledger; by default a random one" },
+  pin: {
+    kind: "file",
+    read: optional,
+    doc: "the file of the head pin, best on another volume; by default in the data folder",
+  },
+  signingKey: {
+    kind: "file",
+    read: readSigningKey,
+    doc: "the private key (Ed25519, PEM) that signs heads: a file, or its text; by default signing.key in the data folder",
+  },
+  witnessPolicy: {
+    kind: "file",
+    read: optional,
+    doc: "a C2SP tlog-policy file: the witnesses that cosign heads, and how many must",
+  },
+  sinks: {
+    kind: "list",
+    read: readSinks,
+    doc: "files that receive signed heads, separated by commas, such as `file:/path`",
+  },
+  seen: {
+    kind: "file",
+    read: optional,
+    doc: "signed checkpoints that somebody outside has collected; the gate refuses to start if its ledger lacks one of them",
+  },
+  anchorEvery: {
+    kind: "number",
+    fallback: "100",
+    read: countFrom(1),
+    doc: "how many heads pass before witnesses and sinks receive one; at most one per second, at least one in ten",
+  },
+  console: {
+    kind: "switch",
+    read: ifGiven(oneOf(["on", "off"])),
+    doc: "on or off: the console, a page for persons who decide; by default on if the gate listens on a loopback address",
+  },
+  consoleSecret: {
+    kind: "secret",
+    read: readConsoleSecret,
+    doc: "a random text that seals the console's sessions, the same on all replicas; by default a file in the data folder",
+  },
+  oidc: {
+    kind: "file",
+    read: optional,
+    doc: "the file that names a provider of OpenID Connect for sign-ins to the console; only its owner may read it",
+  },
+  notify: {
+    kind: "file",
+    read: optional,
+    doc: "the file that names the endpoints of webhooks and their secrets; only its owner may read it",
+  },
+  publicUrl: {
+    kind: "url",
+    read: ifGiven(readPublicUrl),
+    doc: "the address under which others reach this gate, for links in messages and for AuthZEN; by default messages have no link",
+  },
+  retentionDays: {
+    kind: "number",
+    read: ifGiven(countFrom(1)),
+    doc: "the age at which the evidence of a check is erased, its receipt stays; by default evidence is kept",
+  },
+  opsPort: {
+    kind: "number",
+    read: ifGiven(readPort),
+    doc: "the port of a second listener, which serves /metrics, /ready and /health without a key",
+  },
+  opsHost: { kind: "address", fallback: "127.0.0.1", read: plain, doc: "the address of the second listener" },
+  log: {
+    kind: "level",
+    fallback: "info",
+    read: oneOf(logLevels),
+    doc: `the least severe log level: ${logLevels.join(", ")}`,
+  },
+  accept: {
+    kind: "what",
+    read: readAccepted,
+    doc: `risks to accept at this start, separated by commas: ${acceptable.join(", ")}`,
+  },
 };
 
 /** One setting: its variable, its flag on `svc-gate serve`, and its purpose. */
 export interface Setting extends Omit<Entry<unknown>, "read"> {
+  readonly variable: string;
+  readonly fallback: string;
   readonly flag: string;
 }
 
-export const settings: readonly Setting[] = Object.values(entries).map((entry) => ({
+export const settings: readonly Setting[] = Object.entries<Entry<unknown>>(entries).map(([name, entry]) => ({
+  fallback: "",
   ...entry,
-  flag: flagOf(entry.variable),
+  variable: variableOf(name),
+  flag: flagOf(name),
 }));
 
-function flagOf(variable: string): string {
-  return variable.slice("SVC_".length).toLowerCase().replaceAll("_", "-");
+function variableOf(name: string): string {
+  return `SVC_${flagOf(name).toUpperCase().replaceAll("-", "_")}`;
+}
+
+function flagOf(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 export interface Configured {
@@ -328,16 +260,18 @@ type Texts = Readonly<Record<string, string | undefined>>;
  */
 export function readConfig(environment: Texts, flags: Texts): Result<Configured, readonly string[]> {
   const problems: string[] = [];
-  const read = (entry: Entry<unknown>): unknown => {
-    const { variable, fallback } = entry;
-    const flag = flags[flagOf(variable)];
+  const read = (name: string, entry: Entry<unknown>): unknown => {
+    const variable = variableOf(name);
+    const flag = flags[flagOf(name)];
     const value = flag ?? environment[variable];
-    const result = entry.read({ variable, value, text: value || fallback, isFlag: flag !== undefined });
+    const result = entry.read({ variable, value, text: value || (entry.fallback ?? ""), isFlag: flag !== undefined });
     if (result.ok) return result.value;
     problems.push(result.problem);
     return undefined;
   };
-  const values = Object.fromEntries(Object.entries(entries).map(([name, entry]) => [name, read(entry)]));
+  const values = Object.fromEntries(
+    Object.entries<Entry<unknown>>(entries).map(([name, entry]) => [name, read(name, entry)]),
+  );
   const modeSetting = flags["mode"] === undefined ? "SVC_MODE" : "--mode";
   const config = { ...values, modeSetting } as Config;
   if ((config.tlsCert === undefined) !== (config.tlsKey === undefined))
@@ -359,7 +293,7 @@ function optional({ text }: GivenSetting): Result<string | undefined, string> {
 }
 
 /** Undefined if the setting is unset or empty. */
-function ifGiven<Value>(read: Entry<Value>["read"]): Entry<Value | undefined>["read"] {
+function ifGiven<Value>(read: Read<Value>): Read<Value | undefined> {
   return (given) => (given.text === "" ? good(undefined) : read(given));
 }
 
@@ -408,7 +342,7 @@ function readAccepted({ variable, text }: GivenSetting): Result<readonly Accepta
   return good(accepted);
 }
 
-function oneOf<Name extends string>(names: readonly Name[]): Entry<Name>["read"] {
+function oneOf<Name extends string>(names: readonly Name[]): Read<Name> {
   return ({ variable, text }) => findOne(variable, text, names);
 }
 
@@ -429,7 +363,7 @@ function readPort({ variable, text }: GivenSetting): Result<number, string> {
   return bad(`${variable} is "${text}"; it must be a number from 0 to 65535`);
 }
 
-function countFrom(min: number): Entry<number>["read"] {
+function countFrom(min: number): Read<number> {
   return ({ variable, text }) => {
     if (/^[1-9][0-9]{0,3}$/.test(text) && Number(text) >= min) return good(Number(text));
     return bad(`${variable} is "${text}"; it must be a number from ${min} to 9999`);
