@@ -142,7 +142,7 @@ test("R18: an erasure by age ends the wait for the decision of a parked call", a
 });
 
 control("positive control: an erasure by age that tells nobody is noticed", async (t) => {
-  const silent: Mutation = { within: "Gate.constructor", find: "await this.approvals.look();", put: "" };
+  const silent: Mutation = { within: "Gate.constructor", find: "await this.approvals.waits.look();", put: "" };
   const { json } = await waitsForRetention(await startDesk(t, { ...retained, defects: [...hasty, silent] }));
   assert.notEqual(json.status, "cancelled");
 });

@@ -426,7 +426,7 @@ const scenarios: readonly Scenario[] = [
       await desk.decides("anna", approval.id, "deny");
       assert.equal((await waiting).json.status, "denied");
     },
-    defect: { within: "ApprovalDesk.changed", find: "this.#wake($approvals);", put: "" },
+    defect: { within: "ApprovalDesk.changed", find: "this.waits.wake($approvals);", put: "" },
   },
   {
     rule: "R18: an erasure of a parked call ends its approval, what it holds, and the wait for it",

@@ -137,7 +137,7 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
     const { id, hash, person } = await park(gate);
     const path = `GET /approvals/${id}?wait=30 HTTP/1.1`;
     const waiting = Array.from({ length: limits.waitersOfKeyMax }, () => send(gate, requestText(path)));
-    await until(() => gate.gate.approvals.waiting === limits.waitersOfKeyMax);
+    await until(() => gate.gate.approvals.waits.size === limits.waitersOfKeyMax);
     const refused = await send(gate, requestText(path));
     await decide(gate, person, `${id}/approve`, { hash });
     await Promise.all(waiting);

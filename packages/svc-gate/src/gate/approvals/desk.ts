@@ -1,6 +1,5 @@
 import {
   approvalId,
-  endsAt,
   isOpen,
   mayDecide,
   placeName,
@@ -22,6 +21,7 @@ import { endDue, enact, holdsByRow, quorumNow, requireRows, type Holds, type Own
 import { notAnApprover, voterFor, type Deciders } from "./deciders.ts";
 import { createGrant, grantBodyIn } from "./grant-desk.ts";
 import type { AskedGrant } from "./grants.ts";
+import { ApprovalWaits } from "./waits.ts";
 
 /** What a person decides about one approval. */
 export interface AskedDecision {
@@ -57,24 +57,15 @@ export interface DeskOptions {
 }
 
 const dayMs = 86_400_000;
-/** How often a gate asks for changes that somebody waits for, if other gates may make them. */
-export const askEveryMs = 500;
-
-interface Waiter {
-  /** What was known at the beginning of the wait. */
-  readonly approval: Approval;
-  readonly end: (latest: Approval) => void;
-}
-
 /** Where persons decide the calls of one ledger. Every decision is a row, in a transaction like that of a check. */
 export class ApprovalDesk {
   readonly #options: DeskOptions;
-  readonly #waiters = new Set<Waiter>();
-  #asking: NodeJS.Timeout | undefined;
-  #closed = false;
+  /** The requests that wait for a decision. */
+  readonly waits: ApprovalWaits;
 
   constructor(options: DeskOptions) {
     this.#options = options;
+    this.waits = new ApprovalWaits(options.ledger);
   }
 
   list(query: ApprovalQuery): Promise<readonly Approval[]> {
@@ -238,7 +229,7 @@ export class ApprovalDesk {
     if (status !== "pending" && status !== "approved")
       return bad(refuse("approval-closed", `the approval is ${status} already: nothing was changed`));
     const { act, reason } = isApproval
-      ? this.#approve(approval, asked, { key, at, ...voter })
+      ? approve(approval, asked, { key, at, ...voter }, (votes) => this.quorum({ ...approval, votes }, at))
       : deny(approval, asked, voter, { at, digest: (text) => transaction.digest(text) });
     return good({ act: isOwn ? { ...act, self: true } : act, by: key, reason });
   }
@@ -255,21 +246,6 @@ export class ApprovalDesk {
     const again = this.quorum({ ...approval, votes }, at);
     const isEnoughNow = approval.status === "pending" && again.isMet;
     return !isEnoughNow && again.has <= this.quorum(approval, at).has;
-  }
-
-  #approve(
-    approval: Approval,
-    { comment }: AskedDecision,
-    { key, at, person, groups }: Voter & { readonly key: string; readonly at: number },
-  ): Omit<OwnedAct, "by"> {
-    const { row, hash, asking } = approval;
-    const votes = withVote(approval.votes, { row: 0, at, key, person, comment });
-    const { isMet, has, needs } = this.quorum({ ...approval, votes }, at);
-    const use_by = isMet ? at + asking.use_within : null;
-    const by = groups.filter((group) => asking.needs.some((need) => need.by?.includes(group)));
-    const act = { act: "approval.approve", row, hash, person, by, comment, use_by } as const;
-    const count = needs === 1 ? "" : ` (${has} of ${needs})`;
-    return { act, reason: `${person} approved the call of row ${row}${count}` };
   }
 
   /**
@@ -322,72 +298,28 @@ export class ApprovalDesk {
     return good({ approval: after, quorum: this.quorum(after, at), receipt: { seq, hash } });
   }
 
-  /**
-   * Waits until an approval is not pending any more. A waiter holds a socket and nothing else.
-   *
-   * @returns the approval as it is then, or when the time is over or the signal aborts
-   */
-  wait(approval: Approval, ms: number, signal: AbortSignal): Promise<Approval> {
-    return new Promise((resolve) => {
-      const untilItEnds = Math.max(0, endsAt(approval) - Date.now());
-      const timer = setTimeout(() => end(approval), Math.min(ms, untilItEnds));
-      const stop = (): void => end(approval);
-      const end = (latest: Approval): void => {
-        clearTimeout(timer);
-        this.#waiters.delete(waiter);
-        signal.removeEventListener("abort", stop);
-        if (this.#waiters.size === 0) {
-          clearInterval(this.#asking);
-          this.#asking = undefined;
-        }
-        resolve(latest);
-      };
-      const waiter: Waiter = { approval, end };
-      signal.addEventListener("abort", stop);
-      if (signal.aborted || this.#closed) return stop();
-      this.#waiters.add(waiter);
-      if (this.#options.ledger.isShared) this.#asking ??= setInterval(() => void this.look(), askEveryMs).unref();
-      else void this.look([waiter]); // A decision may have come between the caller's look and this moment.
-    });
-  }
-
-  /** The number of requests that wait for a decision. */
-  get waiting(): number {
-    return this.#waiters.size;
-  }
-
-  /** Reads the approvals that waiters wait for, in one query. An approval that was erased is cancelled. */
-  async look(asked: readonly Waiter[] = [...this.#waiters]): Promise<void> {
-    const rows = [...new Set(asked.map(({ approval: { row } }) => row))];
-    if (rows.length === 0) return;
-    const query = { before: Number.MAX_SAFE_INTEGER, limit: rows.length, rows };
-    const found = await this.list(query).catch(() => undefined);
-    if (found === undefined) return;
-    this.#wake(found.filter(({ status }) => status !== "pending"));
-    const there = new Set(found.map(({ row }) => row));
-    for (const { approval, end } of asked) if (!there.has(approval.row)) end({ ...approval, status: "cancelled" });
-  }
-
-  #wake(changed: readonly Approval[]): void {
-    for (const latest of changed)
-      for (const { approval, end } of this.#waiters) if (approval.row === latest.row) end(latest);
-  }
-
   /** Tells waiters about approvals that have changed, after their rows are on disk. */
   changed(approvals: readonly Approval[]): void {
-    this.#wake(approvals.filter(({ status }) => status !== "pending"));
+    this.waits.wake(approvals.filter(({ status }) => status !== "pending"));
     for (const approval of approvals) if (!isOpen(approval)) this.#options.onChange?.(approval);
-  }
-
-  /** Ends the timers, and answers everyone who waits. */
-  close(): void {
-    this.#closed = true;
-    clearInterval(this.#asking);
-    for (const { approval, end } of this.#waiters) end(approval);
   }
 }
 
 const noSuchApproval = "no approval has this id";
+
+function approve(
+  { row, hash, asking, votes: before }: Approval,
+  { comment }: AskedDecision,
+  { key, at, person, groups }: Voter & { readonly key: string; readonly at: number },
+  quorumOf: (votes: Approval["votes"]) => Quorum,
+): Omit<OwnedAct, "by"> {
+  const { isMet, has, needs } = quorumOf(withVote(before, { row: 0, at, key, person, comment }));
+  const use_by = isMet ? at + asking.use_within : null;
+  const by = groups.filter((group) => asking.needs.some((need) => need.by?.includes(group)));
+  const act = { act: "approval.approve", row, hash, person, by, comment, use_by } as const;
+  const count = needs === 1 ? "" : ` (${has} of ${needs})`;
+  return { act, reason: `${person} approved the call of row ${row}${count}` };
+}
 
 function deny(
   approval: Approval,

@@ -152,7 +152,7 @@ export async function waitFor(
   if (!entered.ok) return entered;
   keep(request.exchange as Exchange);
   try {
-    return good(await gate.approvals.wait(approval, seconds * 1000, gone.signal));
+    return good(await gate.approvals.waits.wait(approval, seconds * 1000, gone.signal));
   } finally {
     entered.value();
   }

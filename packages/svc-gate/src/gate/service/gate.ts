@@ -8,7 +8,8 @@ import { bad, good, type CheckRequest, type KeyKind, type Mode, type Refusal, ty
 import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring/mod.ts";
 import type { Approval, Stop } from "../../approvals/mod.ts";
 import { nobody } from "../approvals/deciders.ts";
-import { ApprovalDesk, askEveryMs } from "../approvals/desk.ts";
+import { ApprovalDesk } from "../approvals/desk.ts";
+import { askEveryMs } from "../approvals/waits.ts";
 import { GrantDesk } from "../approvals/grant-desk.ts";
 import { EventFeed } from "../events/feed.ts";
 import type { Senders } from "../notify/notifier.ts";
@@ -147,7 +148,7 @@ export class Gate implements AdminEvents {
       ledger,
       appendAdminEvent: async (makeEvent) => {
         const appended = await this.appendAdminEvent(makeEvent);
-        await this.approvals.look(); // The erasure has ended the approvals of its rows.
+        await this.approvals.waits.look(); // The erasure has ended the approvals of its rows.
         return appended;
       },
       scrub: (rewrite) => this.#scrub(rewrite),
@@ -262,7 +263,7 @@ export class Gate implements AdminEvents {
   }
 
   async #endErasing(): Promise<void> {
-    this.approvals.close();
+    this.approvals.waits.close();
     this.#eraser.close();
     await this.senders?.end();
     this.events.close();

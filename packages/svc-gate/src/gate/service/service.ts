@@ -174,7 +174,7 @@ export class Service {
     for (const { source } of this.tenants?.open.values() ?? []) {
       const { admission, approvals, events } = source.gate;
       await admission.endPauses();
-      approvals.close();
+      approvals.waits.close();
       events.close();
     }
     await this.root.drain();
