@@ -108,7 +108,7 @@ suite("erasure by value", () => {
           assert.match(members, /^ {2}members/);
         }
         const rest = await open();
-        const receipts = (await Array.fromAsync(rest.receipts({ before: 100, limit: 100 }))).flat();
+        const receipts = (await Array.fromAsync(rest.rows.receipts({ before: 100, limit: 100 }))).flat();
         await rest.close();
         const left = receipts
           .map(({ json }) => JSON.parse(json))

@@ -133,7 +133,7 @@ test("offline commands work with a rotated signing key, and the next start recor
   }
   const acts = async (): Promise<readonly unknown[]> => {
     const ledger = await openLedger({ folder: join(cwd, "data"), engine });
-    const changes = await ledger.changes(0);
+    const changes = await ledger.rows.changes(0);
     await ledger.close();
     return changes.map(({ act }) => act).filter((act) => act !== "reload");
   };

@@ -70,7 +70,7 @@ async function fill(ledger: Ledger): Promise<void> {
 }
 
 async function shown(ledger: Ledger, query: ReceiptQuery): Promise<readonly Shown[]> {
-  const slices = await Array.fromAsync(ledger.receipts(query));
+  const slices = await Array.fromAsync(ledger.rows.receipts(query));
   return slices.flat().map(({ json }) => JSON.parse(json) as Shown);
 }
 

@@ -111,7 +111,7 @@ async function shown(
   ledger: Ledger,
   kind?: "check" | "change" | "result",
 ): Promise<readonly Record<string, unknown>[]> {
-  const slices = await Array.fromAsync(ledger.receipts({ before: Number.MAX_SAFE_INTEGER, limit: 100, kind }));
+  const slices = await Array.fromAsync(ledger.rows.receipts({ before: Number.MAX_SAFE_INTEGER, limit: 100, kind }));
   return slices.flat().map(({ json }) => JSON.parse(json) as Record<string, unknown>);
 }
 
@@ -152,7 +152,7 @@ function onEngine(name: string, engineOf: Engine): void {
           key: "default",
         },
       );
-      for await (const slice of ledger.scan(4))
+      for await (const slice of ledger.rows.scan(4))
         for (const { evidence } of slice) assert.doesNotMatch(partText(evidence, "input") ?? "", /0xabc|anna/);
       assert.notEqual(digests[0], ledger.keyDigest("0xabc"), "a counter's key of that text has another digest");
     });
@@ -335,7 +335,7 @@ test("replay and report count results apart from checks, and explain refuses a r
   await first.stop();
   const data = join(folder, "data");
   const ledger = await openSqlite(t, data);
-  const [row] = await Array.fromAsync(ledger.scan(2));
+  const [row] = await Array.fromAsync(ledger.rows.scan(2));
   const { contract: named = "", key = "", tool, at: then = 0 } = parseLeaf(row?.[0]?.leaf ?? "") ?? {};
   assert.equal(tool, "note.add");
   const from = { at: then, contract: (named ?? "").replace("sha256:", ""), keyName: key ?? "", toolName: "note.add" };

@@ -32,7 +32,7 @@ function pinnedRow(file: string): number {
 async function pinnedGate(t: TestContext, pin: string): Promise<Running> {
   const gate = await startGate(t, { flags: { pin, "ops-port": "0" } });
   assert.equal((await check(gate, call)).json.receipt.seq, 1);
-  await until(() => pinnedRow(pin) === 1 && gate.ledger.pin?.behindMs === 0);
+  await until(() => pinnedRow(pin) === 1 && gate.ledger.pin?.reading.behindMs === 0);
   return gate;
 }
 
@@ -72,7 +72,7 @@ async function trails(
   const gate = await pinnedGate(t, pin);
   stop();
   for (let row = 2; row <= 4; row += 1) assert.equal((await check(gate, call)).json.receipt.seq, row, "it is answered");
-  await until(() => gate.ledger.pin?.failure !== undefined);
+  await until(() => gate.ledger.pin?.reading.failure !== undefined);
   assert.equal((await fetch(`${gate.ops}/ready`)).status, 200, "the pin may trail for some seconds");
   const { status, reason, lag, failures } = await later(t, gate);
   assert.deepEqual([status, lag], [503, "3"]);
@@ -83,7 +83,7 @@ async function trails(
   const { anchored } = (await ask(gate, "/ledger/verify")).json as { readonly anchored: object };
   assert.deepEqual(anchored, { seq: 1, by: "head pin" }, "verify claims no more than the pin holds");
   clear();
-  await until(() => gate.ledger.pin?.seq === 5 && gate.ledger.pin.failure === undefined);
+  await until(() => gate.ledger.pin?.reading.seq === 5 && gate.ledger.pin.reading.failure === undefined);
   assert.equal(pinnedRow(pin), 5, "it follows without another check");
   assert.deepEqual([(await later(t, gate)).status, (await later(t, gate)).lag], [200, "0"]);
   return code;
@@ -165,7 +165,7 @@ suite("a head pin that cannot be written", { tags: ["attack-10"] }, () => {
   control("positive control: a pin that can be written leaves the gate ready", { tags: ["attack-10"] }, async (t) => {
     const gate = await pinnedGate(t, join(temporaryFolder(t), "pins", "head.pin"));
     await check(gate, call);
-    await until(() => gate.ledger.pin?.behindMs === 0);
+    await until(() => gate.ledger.pin?.reading.behindMs === 0);
     assert.deepEqual(await later(t, gate), { status: 200, reason: undefined, lag: "0", failures: 0 });
   });
 

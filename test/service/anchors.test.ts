@@ -61,7 +61,7 @@ suite("a gate with anchors", () => {
     await check(gate, call);
     await until(() => gate.gate.anchors?.cosigned?.size === 2);
     await until(() => gate.gate.anchors?.vouched.filter(({ seq }) => seq === 2).length === 5);
-    await until(() => gate.ledger.pin?.seq === 2);
+    await until(() => gate.ledger.pin?.reading.seq === 2);
     const { ok, anchored, anchors } = await verified(gate);
     assert.deepEqual([ok, anchored], [true, { seq: 2, by: "head pin" }]);
     const expected = ["head pin", "quorum of witnesses", "file sink", "witness w1", "witness w2", "witness w3"];

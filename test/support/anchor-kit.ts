@@ -27,6 +27,7 @@ export class FakeLog implements AnchoredLog {
   readonly name: string;
   readonly signer: Signer;
   readonly changesMade: { at: number; act: string; body: string }[] = [];
+  readonly rows: AnchoredLog["rows"] = { changes: () => Promise.resolve(this.changesMade) };
   /** The text that makes its last rows differ from those of another side. */
   side = "";
   #frontier = new Frontier();
@@ -73,10 +74,6 @@ export class FakeLog implements AnchoredLog {
       return found;
     };
     return Promise.resolve(Buffer.concat(Array.from({ length: count }, (_, offset) => at(from + offset))));
-  }
-
-  changes(): Promise<readonly { at: number; act: string; body: string }[]> {
-    return Promise.resolve(this.changesMade);
   }
 }
 

@@ -82,13 +82,13 @@ async function eraseFalsely(ledger: Ledger, taken: Erasure, said: Erasure): Prom
 
 /** Returns the missing parts of each row, as a text. */
 export async function missingIn(ledger: Ledger): Promise<readonly string[]> {
-  const rows = (await Array.fromAsync(ledger.scan(1))).flat();
+  const rows = (await Array.fromAsync(ledger.rows.scan(1))).flat();
   return rows.map(({ evidence }) => missingParts(evidence).join(" "));
 }
 
 export function erasureSuite(name: string, { open, alter }: ErasureEngine): void {
   const shown = async (ledger: Ledger, seq: number): Promise<Readonly<Record<string, unknown>>> => {
-    const [[row] = []] = await Array.fromAsync(ledger.receipts({ before: seq + 1, limit: 1 }));
+    const [[row] = []] = await Array.fromAsync(ledger.rows.receipts({ before: seq + 1, limit: 1 }));
     return JSON.parse(row?.json ?? "null");
   };
   const firstBroken = async (ledger: Ledger): Promise<number | undefined> => (await ledger.verify()).broken?.seq;
@@ -97,7 +97,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
     test("parts of named rows are removed, all proofs stay valid, and the row names the reason and the person", async (t) => {
       const ledger = await open(t);
       await fill(ledger, 1, 12);
-      const leaves = (await Array.fromAsync(ledger.scan(1))).flat().map(({ leaf }) => leaf);
+      const leaves = (await Array.fromAsync(ledger.rows.scan(1))).flat().map(({ leaf }) => leaf);
       const rows = [[3, 3], [7, 9]] as const; // prettier-ignore
       const erased = await eraseOn(ledger, { target: { rows }, parts: ["platform"] });
       assert.deepEqual([erased.rows, erased.parts, erased.acts, erased.more], [4, 12, 0, false]);
@@ -122,7 +122,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
       assert.deepEqual([row["platform_state"], row["reason"], row["session_id"]], [null, null, "run-3"]);
       assert.equal("erased" in (await shown(ledger, 6)), false);
       assert.deepEqual(
-        (await Array.fromAsync(ledger.scan(1))).flat().slice(0, 12).map(({ leaf }) => leaf),
+        (await Array.fromAsync(ledger.rows.scan(1))).flat().slice(0, 12).map(({ leaf }) => leaf),
         leaves,
       ); // prettier-ignore
       assert.equal(await firstBroken(ledger), undefined);
@@ -132,9 +132,9 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
       const ledger = await open(t);
       await fill(ledger, 1, 6);
       await eraseOn(ledger, { target: { rows: [[2, 2]] }, parts: ["call"] });
-      const [[row] = []] = await Array.fromAsync(ledger.find({ before: 3, limit: 1 }));
+      const [[row] = []] = await Array.fromAsync(ledger.rows.find({ before: 3, limit: 1 }));
       assert.deepEqual([row?.session, row?.tool], [null, ""]);
-      const found = await Array.fromAsync(ledger.find({ before: 99, limit: 99, session: "run-2" }));
+      const found = await Array.fromAsync(ledger.rows.find({ before: 99, limit: 99, session: "run-2" }));
       assert.deepEqual(
         found.flat().map(({ seq }) => seq),
         [6],
@@ -256,7 +256,7 @@ export function erasureSuite(name: string, { open, alter }: ErasureEngine): void
       await fill(ledger, 1, 10);
       await eraseOn(ledger, { target: { rows: [[3, 3]] }, parts: ["reason"] });
       await fill(ledger, 12, 14);
-      const rows = (await Array.fromAsync(ledger.scan(1))).flat();
+      const rows = (await Array.fromAsync(ledger.rows.scan(1))).flat();
       const without = (seq: number, part: number): string => {
         const parts = rows[seq - 1]?.evidence.split("~") ?? [];
         const digest = sha256(parts[part] ?? "");

@@ -47,7 +47,7 @@ const acts: Readonly<Record<string, Act>> = {
     eraseOn(ledger, { target: { rows: [[openRow, openRow]] }, parts: ["call"] }),
   "every call is erased": (ledger) => eraseOn(ledger, { target: { rows: [[1, sampleRows]] }, parts: ["call"] }),
   "a call that waits is denied": async (ledger) => {
-    const [approval] = await ledger.approvals({ before: openRow + 1, limit: 1 });
+    const [approval] = await ledger.tables.approvals({ before: openRow + 1, limit: 1 });
     assert.ok(approval !== undefined);
     await deny(ledger, approval, at);
   },

@@ -74,7 +74,7 @@ async function fillAtRandom(ledger: Ledger, rows: number): Promise<void> {
 
 /** Returns the salts of the parts in one person's rows. */
 async function saltsOf(ledger: Ledger, who: string): Promise<readonly string[]> {
-  const rows = (await Array.fromAsync(ledger.scan(1))).flat().filter(({ tool }) => tool.includes(who));
+  const rows = (await Array.fromAsync(ledger.rows.scan(1))).flat().filter(({ tool }) => tool.includes(who));
   return rows.slice(0, 8).flatMap(({ evidence }) =>
     evidence
       .split("~")
@@ -84,7 +84,7 @@ async function saltsOf(ledger: Ledger, who: string): Promise<readonly string[]> 
 }
 
 async function rowsOf(ledger: Ledger, who: string): Promise<readonly (readonly [number, number])[]> {
-  const rows = (await Array.fromAsync(ledger.scan(1))).flat();
+  const rows = (await Array.fromAsync(ledger.rows.scan(1))).flat();
   return rows.filter(({ tool }) => tool.includes(who)).map(({ seq }) => [seq, seq] as const);
 }
 

@@ -120,7 +120,7 @@ type Start = Parameters<Sources["openGate"]>[0];
 
 async function rowsOf(ledger: Serving["ledger"]): Promise<readonly Row[]> {
   const rows: Row[] = [];
-  for await (const slice of ledger.scan(1)) rows.push(...slice);
+  for await (const slice of ledger.rows.scan(1)) rows.push(...slice);
   return rows;
 }
 
@@ -203,8 +203,8 @@ async function replayProblem(ledger: Serving["ledger"], before: readonly Row[]):
     erased.delete(seq) ? why === "a part of its evidence was erased" : why === standsOnErased && seq > first;
   const history = {
     rows: ledger.head.seq,
-    scan: (from: number) => ledger.scan(from),
-    contractText: (digest: string) => ledger.contractText(digest),
+    scan: (from: number) => ledger.rows.scan(from),
+    contractText: (digest: string) => ledger.rows.contractText(digest),
     keyDigest: (key: string) => ledger.keyDigest(key),
     close: () => Promise.resolve(),
   };

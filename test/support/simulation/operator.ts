@@ -73,7 +73,7 @@ async function forget(
   const { process } = machine;
   try {
     const rows: Row[] = [];
-    for await (const slice of ledger.scan(1)) rows.push(...slice.filter(isMeant));
+    for await (const slice of ledger.rows.scan(1)) rows.push(...slice.filter(isMeant));
     const checks = rows.filter((row) => leafOf(row).kind === "check");
     for (const row of checks) note(row, outside);
     const done = await gate.erase({ target, parts, reason: "request 4711" }, "ada");

@@ -77,17 +77,13 @@ export async function openHistory({
 export function ledgerHistory(ledger: LedgerHistory): History {
   const kept = new Map(ledger.kept.map((counter) => [counter.digest, counter]));
   return {
-    rows: ledger.rows,
+    ...ledger,
     scan: (from) => rowsThrough(ledger.rows, ledger.scan(from)),
-    rowsAt: (rows) => ledger.rowsAt(rows),
     firstSince: (at) => ledgerTables.firstSince(ledgerTables.leafReader(ledger.tables), ledger.rows, at),
-    contractText: (digest) => ledger.contractText(digest),
     hasOlder: (digest) => {
       const { folded = 0, unknownThrough = -1 } = kept.get(digest) ?? {};
       return folded > 0 || unknownThrough >= 0;
     },
-    keyDigest: (key) => ledger.keyDigest(key),
-    close: () => ledger.close(),
   };
 }
 

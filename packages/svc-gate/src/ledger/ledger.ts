@@ -1,28 +1,14 @@
 import { hash } from "node:crypto";
 import { isMode, type Mode } from "../wire/mod.ts";
-import { partText } from "./entry/evidence.ts";
 import { leafHash, parseLeaf, zeroHash } from "./entry/leaf.ts";
-import type { HeadPin, PinFailure, PinnedHead, PinReading } from "./history/pin.ts";
+import type { HeadPin, PinnedHead } from "./history/pin.ts";
 import { rowsOf, type Rows } from "./history/history.ts";
-import {
-  findRows,
-  firstSince,
-  hashReader,
-  leafReader,
-  leavesOf,
-  outcomesAt,
-  totalsBefore,
-} from "./history/table-reads.ts";
-import { rowQuery, type ReceiptQuery } from "./history/query.ts";
-import { receiptJson } from "./entry/receipt.ts";
-import type { DeliveryNotes, LedgerStore, Scrubbed, Verification, EventPosition } from "./store/store.ts";
-import type { StoredCounter, StoredHead } from "./store/tables.ts";
-import type { ApprovalQuery, RowQuery, WaitingApprovals } from "./store/tables.ts";
+import { hashReader, leavesOf } from "./history/table-reads.ts";
+import type { DeliveryNotes, KeyNotes, LedgerStore, Scrubbed, Verification } from "./store/store.ts";
+import type { StoredCounter, StoredHead, Tables } from "./store/tables.ts";
 import type { InTurn } from "./store/steps.ts";
-import type { Approval, Grant, Stops } from "../approvals/mod.ts";
 import { Standing } from "./standing.ts";
 import { keyDigester } from "./key-digests.ts";
-import { changeColumns, type StoredRow, type StoredOutcome } from "./entry/row.ts";
 import type { OpenSigner, SignerChange } from "./signing/signer.ts";
 import { Frontier } from "./tree/merkle.ts";
 import type { VerifierKey } from "./tree/note.ts";
@@ -34,22 +20,6 @@ import type { FoldedEvent } from "./entries.ts";
 export interface LedgerCheck extends Verification {
   /** The last row that something outside the ledger vouches for; undefined if nothing does. */
   readonly anchored: { readonly seq: number; readonly by: string } | undefined;
-}
-
-/** An administrative event, as its row records it. */
-export interface Change {
-  readonly seq: number;
-  readonly at: number;
-  /** The name of the key that was used. */
-  readonly by: string;
-  /** Such as `keys.create`. */
-  readonly act: string;
-  /** The details of the event, as JSON. */
-  readonly body: string;
-  /** The contract in force after it; SHA-256 in hex. */
-  readonly contract: string;
-  readonly mode: Mode;
-  readonly engine: string;
 }
 
 export interface LedgerParts {
@@ -83,14 +53,24 @@ export interface SignedHead {
   readonly checkpoint: string;
 }
 
-/** Receipts that become text in one slice, and their characters. */
-const receiptsOfSlice = 32;
-const charactersOfSlice = 200_000;
-
 /** The open ledger. One transaction at a time adds to it. */
 export class Ledger {
   readonly #parts: LedgerParts;
   readonly #store: LedgerStore;
+  readonly name: string;
+  /** True if other gates may add rows. Then the time is that of the database. */
+  readonly isShared: boolean;
+  /** Warnings for the operator from opening the ledger, each as a sentence. */
+  readonly warnings: readonly string[];
+  /** The change of the signing key if it is not the one on record. The gate's next row must record it. */
+  readonly signerChange: SignerChange | undefined;
+  readonly tables: Tables;
+  readonly rows: Rows;
+  readonly keyNotes: KeyNotes;
+  /** How far each endpoint of webhooks has got. */
+  readonly deliveries: DeliveryNotes;
+  /** Undefined if nothing is pinned. */
+  readonly pin: Pick<HeadPin, "reading" | "watch"> | undefined;
   /** Returns the stored digest of a counter's key. */
   readonly keyDigest: (key: string) => string;
   #head: LedgerHead;
@@ -103,13 +83,21 @@ export class Ledger {
   readonly #headWatchers: ((head: SignedHead) => void)[] = [];
   #certain: LedgerParts["certain"];
   readonly #standing: Standing;
-  readonly #rows: Rows;
   /** Reads hashes of the tree, from which any proof can be made; rejects if they do not exist. */
   readonly hashes: HashReader;
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
     this.#store = parts.store;
+    this.name = parts.store.opened.log;
+    this.isShared = parts.isShared;
+    this.warnings = parts.warnings;
+    this.signerChange = parts.signer.change;
+    this.tables = parts.store.tables;
+    this.rows = rowsOf(this.tables);
+    this.keyNotes = parts.store.keyNotes;
+    this.deliveries = parts.store.deliveries;
+    this.pin = parts.pin;
     this.#head = parts.head;
     this.#certain = parts.certain;
     this.#headLeaf = parts.store.opened.head?.leaf;
@@ -118,18 +106,9 @@ export class Ledger {
     this.#replaced = parts.signer.change?.from;
     this.#checkpoint = this.#sign({ size: parts.tree.size, root: parts.tree.root() });
     this.keyDigest = keyDigester(parts.store.opened.counterSecret);
-    this.#standing = new Standing(parts.store.tables, this.keyDigest);
-    this.#rows = rowsOf(parts.store.tables);
-    this.hashes = hashReader(parts.store.tables);
-  }
-
-  get name(): string {
-    return this.#store.opened.log;
-  }
-
-  /** Warnings for the operator from opening the ledger, each as a sentence. */
-  get warnings(): readonly string[] {
-    return this.#parts.warnings;
+    const size = async (): Promise<number> => (this.isShared ? this.signedSize() : 0);
+    this.#standing = new Standing(this.tables, this.keyDigest, size);
+    this.hashes = hashReader(this.tables);
   }
 
   /** The last row that this gate has seen. If no other gate adds rows, this is its own last row. */
@@ -137,31 +116,11 @@ export class Ledger {
     return this.#head;
   }
 
-  /** True if other gates may add rows. Then the time is that of the database. */
-  get isShared(): boolean {
-    return this.#parts.isShared;
-  }
-
   /** The ledger's mode before it was opened: from the last row, else from the store. */
   get modeAtOpen(): Mode | undefined {
     const { head, mode } = this.#store.opened;
     const kept = this.isShared ? mode : (parseLeaf(head?.leaf ?? "")?.mode ?? mode);
     return kept !== undefined && isMode(kept) ? kept : undefined;
-  }
-
-  /** The note about the first key from opening the ledger; undefined if there is none, and on a shared ledger. */
-  get firstKey(): string | undefined {
-    return this.#store.opened.firstKey;
-  }
-
-  /** Stores a note about the first key, outside a transaction. */
-  keepFirstKey(note: string): Promise<void> {
-    return this.#store.keyNotes.keepFirst(note);
-  }
-
-  /** Returns the counters whose events are stored. */
-  async counters(): Promise<readonly StoredCounter[]> {
-    return (await this.#store.tables.counters()).kept;
   }
 
   /**
@@ -236,23 +195,8 @@ export class Ledger {
     );
   }
 
-  /** The stops when this gate last wrote or read the ledger. */
-  get stopsAtHead(): Stops {
-    return this.#standing.stops;
-  }
-
-  /** The stops of the ledger now. On a shared ledger, another gate may have set one. */
-  async stops(): Promise<Stops> {
-    return (await this.#standingNow()).stops;
-  }
-
-  /** The grants of the ledger now that no row has ended. */
-  async grants(): Promise<readonly Grant[]> {
-    return (await this.#standingNow()).grants;
-  }
-
-  async #standingNow(): Promise<Standing> {
-    if (this.isShared) await this.#standing.follow(await this.signedSize());
+  /** The stops and grants when this gate last wrote or read the ledger. */
+  get standing(): Pick<Standing, "grants" | "now" | "stops"> {
     return this.#standing;
   }
 
@@ -277,16 +221,6 @@ export class Ledger {
     this.#parts.pin?.follow(() => this.#pinned());
   }
 
-  /** The state of the pin; undefined if nothing is pinned. */
-  get pin(): PinReading | undefined {
-    return this.#parts.pin?.reading;
-  }
-
-  /** Calls the function after each write of the pin: with the failure, or undefined. */
-  watchPin(watch: (failure: PinFailure | undefined) => void): void {
-    this.#parts.pin?.watch(watch);
-  }
-
   #pinned(): PinnedHead {
     const { seq, hash: of } = this.#head;
     const root = this.#tree.root().toString("base64");
@@ -295,7 +229,7 @@ export class Ledger {
 
   /** Returns the last signed head, a C2SP checkpoint, which covers every answered check. */
   async checkpoint(): Promise<string> {
-    const { record } = this.isShared ? await this.#store.tables.head() : {};
+    const { record } = this.isShared ? await this.tables.head() : {};
     return record?.checkpoint ?? this.#checkpoint;
   }
 
@@ -310,11 +244,6 @@ export class Ledger {
     return this.#signer.verifiers;
   }
 
-  /** The change of the signing key if it is not the one on record. The gate's next row must record it. */
-  get signerChange(): SignerChange | undefined {
-    return this.#parts.signer.change;
-  }
-
   /** Calls a function with each head that this gate has signed, after the flush and before the answers. */
   watchHeads(watch: (head: SignedHead) => void): void {
     this.#headWatchers.push(watch);
@@ -327,7 +256,7 @@ export class Ledger {
     const all = level === "entries" ? size : levelSize(size, level);
     if (from + width > all) return undefined;
     if (level !== "entries") return this.hashes(level, from, width);
-    return entryBundle(await leavesOf(this.#store.tables, from + 1, width));
+    return entryBundle(await leavesOf(this.tables, from + 1, width));
   }
 
   /** Stores the text of a contract, so that its rows can be decided again. */
@@ -345,106 +274,24 @@ export class Ledger {
     await this.#store.keepCounter({ ...counter, digest }, effects);
   }
 
-  /** Yields rows, newest first, as the JSON texts of GET /receipts, in slices of about a millisecond. */
-  async *receipts(query: ReceiptQuery): AsyncGenerator<readonly { readonly seq: number; readonly json: string }[]> {
-    for await (const slice of findRows(this.#store.tables, await rowQuery(this.#store.tables, query))) {
-      const outcomes = await this.#outcomesOf(slice);
-      if (slice.length === 0) yield [];
-      for (const part of partsOf(slice))
-        yield part.map((row) => ({ seq: row.seq, json: receiptJson(row, outcomes.get(row.seq)) }));
-    }
-  }
-
-  async #outcomesOf(rows: readonly StoredRow[]): Promise<ReadonlyMap<number, StoredOutcome>> {
-    const released = rows.filter(({ leaf }) => leaf.includes('"answered":"ALLOW"')).map(({ seq }) => seq);
-    const found = released.length === 0 ? [] : await outcomesAt(this.#store.tables, released);
-    return new Map(found.map((outcome) => [outcome.seq, outcome]));
-  }
-
-  /** Reads rows by their numbers, in order. */
-  rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
-    return this.#rows.rowsAt(rows);
-  }
-
-  /** Reads the total of all events before each position; undefined if the counter is not kept. */
-  totals(places: readonly EventPosition[]): Promise<readonly (string | undefined)[]> {
-    return totalsBefore(this.#store.tables, places);
-  }
-
-  /** Yields stored rows, oldest first, in slices, for folds over the history. */
-  scan(from: number): AsyncIterable<readonly StoredRow[]> {
-    return this.#rows.scan(from);
-  }
-
-  /** Returns the number of the first row that is not before a time; if there is none, the number after the last row. */
-  async firstSince(at: number): Promise<number> {
-    const { tables } = this.#store;
-    return firstSince(leafReader(tables), (await tables.head()).rows, at);
-  }
-
-  /**
-   * Returns the administrative events, oldest first.
-   *
-   * @param after only rows after this one
-   */
-  async changes(after: number): Promise<readonly Change[]> {
-    const found: Change[] = [];
-    const later = { from: after + 1, before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER };
-    for await (const slice of findRows(this.#store.tables, { ...later, verdict: changeColumns.verdict }))
-      found.push(...slice.flatMap(changeOf));
-    return found.toReversed();
-  }
-
-  /** Counts the approvals that wait for a person at a time. */
-  waiting(at: number): Promise<WaitingApprovals> {
-    return this.#store.tables.waiting(at);
-  }
-
-  /** Approvals, newest first. */
-  approvals(query: ApprovalQuery): Promise<readonly Approval[]> {
-    return this.#store.tables.approvals(query);
-  }
-
-  /** Yields stored rows, newest first, in slices. */
-  find(query: RowQuery): AsyncIterable<readonly StoredRow[]> {
-    return findRows(this.#store.tables, query);
-  }
-
   /** Clears the store's files of erased data, as far as possible; @see LedgerStore.scrub */
   scrub(rewrite: boolean): Promise<Scrubbed> {
     return this.#store.scrub(rewrite);
-  }
-
-  /** Returns a contract's text by its SHA-256 in hex; undefined if no row was decided under it. */
-  contractText(digest: string): Promise<string | undefined> {
-    return this.#rows.contractText(digest);
-  }
-
-  /** How far each endpoint of webhooks has got. */
-  get deliveries(): DeliveryNotes {
-    return this.#store.deliveries;
   }
 
   /** Verifies the whole chain during normal work, and compares it with the last certain row. */
   async verify(inTurn?: InTurn): Promise<LedgerCheck> {
     const { seq, hash: expected } = this.#certain;
     const check = await this.#store.verify(1, [{ seq, hash: expected, by: "gate that wrote it" }], inTurn);
-    return { ...check, anchored: this.#parts.isAnchored ? { seq: this.pin?.seq ?? seq, by: "head pin" } : undefined };
+    return {
+      ...check,
+      anchored: this.#parts.isAnchored ? { seq: this.pin?.reading.seq ?? seq, by: "head pin" } : undefined,
+    };
   }
 
   /** Returns true if there is space for receipts, so that checks can be answered. */
   hasRoom(): Promise<boolean> {
     return this.#store.hasRoom();
-  }
-
-  /** Returns when each API key was last used, in milliseconds, if recorded. */
-  uses(): Promise<ReadonlyMap<string, number>> {
-    return this.#store.keyNotes.uses();
-  }
-
-  /** Records when keys were used; best effort. */
-  keepUses(uses: ReadonlyMap<string, number>): Promise<void> {
-    return this.#store.keyNotes.keepUses(uses);
   }
 
   /** Moves the pin to the head and closes the files. */
@@ -455,25 +302,4 @@ export class Ledger {
       await this.#store.close();
     }
   }
-}
-
-function changeOf({ leaf, evidence }: StoredRow): readonly Change[] {
-  const { seq, at, key, act, contract, mode, engine } = parseLeaf(leaf) ?? {};
-  const body = partText(evidence, "input");
-  if (seq === undefined || at === undefined || act === undefined || act === null || body === undefined) return [];
-  if (typeof mode !== "string" || !isMode(mode) || engine === undefined) return [];
-  return [{ seq, at, by: key ?? "", act, body, contract: (contract ?? "").replace(/^sha256:/, ""), mode, engine }];
-}
-
-function* partsOf(rows: readonly StoredRow[]): Generator<readonly StoredRow[]> {
-  let part: StoredRow[] = [];
-  let characters = 0;
-  for (const row of rows) {
-    part.push(row);
-    characters += row.leaf.length + row.evidence.length;
-    if (part.length < receiptsOfSlice && characters < charactersOfSlice) continue;
-    yield part;
-    [part, characters] = [[], 0];
-  }
-  if (part.length > 0) yield part;
 }

@@ -11,9 +11,9 @@
  *
  * Package: gate.
  */
-export { Ledger, type Change, type LedgerCheck } from "./ledger.ts";
+export { Ledger, type LedgerCheck } from "./ledger.ts";
 export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";
-export type { LedgerHistory, Rows } from "./history/history.ts";
+export type { Change, LedgerHistory, Rows } from "./history/history.ts";
 export * as ledgerTables from "./history/table-reads.ts";
 export { AppendTransaction } from "./append-transaction.ts";
 export { PendingCounters } from "./pending-counters.ts";

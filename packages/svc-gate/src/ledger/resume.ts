@@ -4,7 +4,8 @@ import { pinOf } from "./files/data-folder.ts";
 import { resumeAct } from "./entry/approval-rows.ts";
 import { partText } from "./entry/evidence.ts";
 import type { Leaf } from "./entry/leaf.ts";
-import type { Change, Ledger } from "./ledger.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Change } from "./history/history.ts";
 import { openLedger, type LedgerOptions } from "./opening.ts";
 import { readPin, type Pin } from "./history/pin.ts";
 import { divergences, seenHeads, type AskOthers, type Divergence, type ObservedHead } from "./history/observed.ts";
@@ -59,7 +60,7 @@ export async function openPastPin(options: LedgerOptions, askOthers: AskOthers):
     const { name, head } = ledger;
     const seen = [...near, ...(await askOthers(name))];
     const all = await divergences({ name, rows: head.seq, hashes: ledger.hashes }, seen);
-    const stated = statedLosses(await ledger.changes(0));
+    const stated = statedLosses(await ledger.rows.changes(0));
     const unstated = all.filter(({ head: lost }) => !stated.names(lost));
     if (all.length === 0 && seen.length > 0) {
       const far = seen.toSorted((a, b) => b.seq - a.seq)[0];

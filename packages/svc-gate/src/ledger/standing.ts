@@ -9,14 +9,19 @@ import type { Tables } from "./store/tables.ts";
 export class Standing {
   readonly #tables: Pick<Tables, "find">;
   readonly #digest: (text: string) => string;
+  readonly #size: () => Promise<number>;
   #stops: Stops = noStops;
   #grants: readonly Grant[] = [];
   #through = 0;
 
-  /** @param digest makes keyed digests */
-  constructor(tables: Pick<Tables, "find">, digest: (text: string) => string) {
+  /**
+   * @param digest makes keyed digests
+   * @param size returns the last row that another gate may have written; 0 if no other gate may write
+   */
+  constructor(tables: Pick<Tables, "find">, digest: (text: string) => string, size: () => Promise<number>) {
     this.#tables = tables;
     this.#digest = digest;
+    this.#size = size;
   }
 
   /** The last row that was read. */
@@ -31,6 +36,12 @@ export class Standing {
   /** The grants that have not ended by a row. The time of some may be over. */
   get grants(): readonly Grant[] {
     return this.#grants;
+  }
+
+  /** The same after the rows that other gates have added. */
+  async now(): Promise<Pick<Standing, "grants" | "stops">> {
+    await this.follow(await this.#size());
+    return this;
   }
 
   /** Takes what a transaction has left, after its commit. */

@@ -216,7 +216,7 @@ class Pair {
   }
 
   async #outcomeOf(seq: number): Promise<Outcome> {
-    for await (const slice of this.#ledger?.scan(seq) ?? []) {
+    for await (const slice of this.#ledger?.rows.scan(seq) ?? []) {
       for (const row of slice) if (row.seq === seq) return part(row, "outcome") as Outcome;
     }
     throw new Error(`there is no row ${seq}`);

@@ -15,9 +15,11 @@ function openWaits(): { readonly waits: ApprovalWaits; readonly read: number[] }
   const read: number[] = [];
   const waits = new ApprovalWaits({
     isShared: false,
-    approvals: ({ rows = [] }) => {
-      read.push(...rows);
-      return Promise.resolve(rows.map(pending));
+    tables: {
+      approvals: ({ rows = [] }) => {
+        read.push(...rows);
+        return Promise.resolve(rows.map(pending));
+      },
     },
   });
   return { waits, read };

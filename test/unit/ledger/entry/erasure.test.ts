@@ -186,7 +186,7 @@ suite("retention", () => {
         return Promise.resolve(null);
       },
     };
-    const ledger = { find: () => Readable.from([]) };
+    const ledger = { rows: { find: () => Readable.from([]) } };
     const log = { error: assert.fail, info: assert.fail, warn: assert.fail };
     const retention = new Retention({ eraser, ledger, days: 1, tenant: null, log, now: () => now });
     for (const [hour, found] of [

@@ -340,7 +340,7 @@ async function oneRow(folder: string): Promise<readonly [Parameters<typeof verif
     amount: name === "a" ? "0.10" : "2",
   }));
   await append(ledger, [[entry(), moves]]);
-  const slices = await Array.fromAsync(ledger.scan(1));
+  const slices = await Array.fromAsync(ledger.rows.scan(1));
   await ledger.close();
   return [slices[0]?.[0] ?? assert.fail(), ledger.name];
 }

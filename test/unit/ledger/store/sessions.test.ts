@@ -31,9 +31,9 @@ async function filled(folder: string, chance: Chance): Promise<readonly (string 
   return sessions;
 }
 
-async function found(ledger: Ledger, query: Parameters<Ledger["receipts"]>[0]): Promise<readonly number[]> {
+async function found(ledger: Ledger, query: Parameters<Ledger["rows"]["receipts"]>[0]): Promise<readonly number[]> {
   const seqs: number[] = [];
-  for await (const slice of ledger.receipts(query)) seqs.push(...slice.map(({ seq }) => seq));
+  for await (const slice of ledger.rows.receipts(query)) seqs.push(...slice.map(({ seq }) => seq));
   return seqs;
 }
 

@@ -91,9 +91,7 @@ export class StoredCounters {
     if (events.some(ofOlder)) fold.isSure = false;
     else await this.#checkTaken(folding);
     const added = events.filter((event) => event.takenBy === undefined && !ofOlder(event));
-    const totals = await totalsAround(added, {
-      totals: (places) => ledgerTables.totalsBefore(this.#ledger.tables, places),
-    });
+    const totals = await totalsAround(added, this.#ledger);
     const missing = new Set<StoredEffect>();
     for (const [index, event] of added.entries()) {
       const { amount, at, seq } = event;
@@ -276,8 +274,7 @@ export async function storedValues(
     const start = Math.max(after, resetThrough < at ? resetThrough : -1);
     return { counter, key: ledger.keyDigest(key), after: Math.min(start, at) };
   });
-  const totals = await ledgerTables.totalsBefore(
-    ledger.tables,
+  const totals = await ledger.totals(
     windows.flatMap(({ after, ...of }) => [
       { ...of, at: after, seq: after < at ? Number.MAX_SAFE_INTEGER : seq },
       { ...of, at, seq },

@@ -180,10 +180,12 @@ export class ReplayLedger {
     const history = this.#history;
     return {
       head: this.#at,
-      counters: async () => this.tables.counters,
-      scan: (from) => rowsBefore(history, from, before),
-      rowsAt: (rows) => rowsAt(history, rows),
-      totals: async (places) => this.tables.totals(places),
+      tables: { counters: async () => ({ kept: this.tables.counters }) },
+      rows: {
+        scan: (from) => rowsBefore(history, from, before),
+        rowsAt: (rows) => rowsAt(history, rows),
+        totals: async (places) => this.tables.totals(places),
+      },
       keyDigest: (key) => this.digest(key),
       keepCounter: async ({ definition, ...counter }, folded) => {
         const stored = storedCounter(definition, counter);

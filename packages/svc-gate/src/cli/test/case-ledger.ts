@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
-import { noStops, type Approval } from "../../approvals/mod.ts";
-import type { ActivePolicy } from "../../gate/mod.ts";
-import { AppendTransaction, inMemory, ledgerTables, type ApprovalQuery, type EventPosition } from "../../ledger/mod.ts";
+import { noStops } from "../../approvals/mod.ts";
+import type { ActivePolicy, TotalSource } from "../../gate/mod.ts";
+import { AppendTransaction, inMemory, ledgerTables, type LedgerHistory } from "../../ledger/mod.ts";
 import { Frontier } from "../../ledger/tree/mod.ts";
 
 /** The ledger of one test case: the engine in memory, under transactions of the gate's ledger. No head is signed. */
@@ -10,6 +10,8 @@ export class CaseLedger {
   readonly #engine: string;
   readonly #tables = new inMemory.MemoryTables("test");
   readonly #store = inMemory.openMemory(this.#tables);
+  readonly tables: LedgerHistory["tables"] = this.#store.tables;
+  readonly rows: TotalSource = { totals: (places) => ledgerTables.totalsBefore(this.tables, places) };
   #head = { seq: 0, hash: "0".repeat(64), at: 0 };
   #tree = new Frontier();
 
@@ -37,14 +39,6 @@ export class CaseLedger {
         this.#tree = tree;
       },
     });
-  }
-
-  approvals(query: ApprovalQuery): Promise<readonly Approval[]> {
-    return this.#store.tables.approvals(query);
-  }
-
-  totals(places: readonly EventPosition[]): Promise<readonly (string | undefined)[]> {
-    return ledgerTables.totalsBefore(this.#store.tables, places);
   }
 }
 

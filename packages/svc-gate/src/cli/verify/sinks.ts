@@ -1,13 +1,12 @@
 import {
   divergences,
-  resumeAct,
   statedLosses,
   type Divergence,
   type LedgerCheck,
   type LedgerHistory,
   type ObservedHead,
 } from "../../ledger/mod.ts";
-import { parseLeaf, partText, type Broken } from "../../ledger/entry/mod.ts";
+import type { Broken } from "../../ledger/entry/mod.ts";
 import { rootAt } from "../../ledger/tree/mod.ts";
 import type { LedgerSource } from "../ledger-source.ts";
 import { areOthersNamed, othersOf } from "../others.ts";
@@ -65,7 +64,7 @@ async function held(
   observed: readonly ObservedHead[],
 ): Promise<LedgerCheck> {
   const diverged = await divergences(ledger, observed);
-  const stated = diverged.length === 0 ? undefined : statedLosses(await resumesOf(ledger));
+  const stated = diverged.length === 0 ? undefined : statedLosses(await ledger.changes(0));
   const unstated = diverged.find(({ head }) => stated?.names(head) !== true);
   if (unstated !== undefined) return { ...walked, rows: ledger.rows, broken: await brokenBy(unstated, ledger) };
   const present = observed.filter((head) => diverged.every((divergence) => divergence.head !== head));
@@ -84,15 +83,4 @@ async function brokenBy(
   }
   const problem = `rows are missing from the end: the ${by} has seen row ${seq}`;
   return { seq: rows + 1, problem, expected: `row ${seq}`, found: `row ${rows}` };
-}
-
-/** The rows of `svc-gate resume`, in a ledger that is only read. */
-async function resumesOf(ledger: LedgerHistory): Promise<Parameters<typeof statedLosses>[0]> {
-  const resumes: { readonly act: string; readonly at: number; readonly body: string }[] = [];
-  for await (const rows of ledger.scan(1))
-    for (const { leaf: text, evidence } of rows) {
-      const { act, at = 0 } = parseLeaf(text) ?? {};
-      if (act === resumeAct) resumes.push({ act, at, body: partText(evidence, "input") ?? "{}" });
-    }
-  return resumes;
 }

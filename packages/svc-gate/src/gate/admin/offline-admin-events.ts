@@ -1,5 +1,5 @@
 import { NotKept } from "../../ledger/errors.ts";
-import { resetMoment, type Change, type InForce, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
+import { resetMoment, type InForce, type Ledger, type AppendTransaction } from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { Clock, systemTime } from "../policy/clock.ts";
@@ -15,10 +15,6 @@ export class OfflineAdminEvents implements AdminEvents {
 
   constructor(ledger: Ledger) {
     this.#ledger = ledger;
-  }
-
-  changes(after: number): Promise<readonly Change[]> {
-    return this.#ledger.changes(after);
   }
 
   /**

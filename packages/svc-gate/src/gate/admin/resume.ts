@@ -88,7 +88,7 @@ async function appendResume(
   await putAside();
   const append = async (transaction: AppendTransaction, now: number): Promise<Canonical> => {
     const unknown: string[] = [];
-    for (const { definition, through, unknownThrough } of await ledger.counters()) {
+    for (const { definition, through, unknownThrough } of (await ledger.tables.counters()).kept) {
       const digest = counterDigest(definition);
       if (reset.has(digest)) continue;
       unknown.push(digest);
@@ -112,13 +112,13 @@ export function resetCounters(place: OfflinePlace, request: ResumeRequest): Prom
 }
 
 async function resetIn({ ledger, adminEvents }: Offline, request: ResumeRequest): Promise<Resumed> {
-  const changes = await ledger.changes(0);
+  const changes = await ledger.rows.changes(0);
   const losses = new Set(changes.filter((change) => resumeOf(change.act, change.body)?.lost).map(({ at }) => at));
   if (losses.size === 0)
     throw new LedgerRefused("no row of the ledger records a loss, so every counter is known and none can be reset");
   const { reset } = await prepare(ledger, await recordedPolicy(ledger), request);
   const done = await appendRow(adminEvents, request, async (transaction, now) => {
-    for (const { definition, unknownThrough } of await ledger.counters()) {
+    for (const { definition, unknownThrough } of (await ledger.tables.counters()).kept) {
       const counter = reset.get(counterDigest(definition));
       if (counter === undefined) continue;
       // A reset weakens a limit, so only unknown counters can be reset.
@@ -152,9 +152,9 @@ interface Prepared {
 }
 
 async function prepare(ledger: Ledger, { contract }: InForce, { reset }: ResumeRequest): Promise<Prepared> {
-  const policySet = await recompileContracts(ledger, contract);
+  const policySet = await recompileContracts(ledger.rows, contract);
   const kept = new Set(
-    (await ledger.counters()).filter(({ through }) => through === null).map(({ definition }) => definition),
+    (await ledger.tables.counters()).kept.filter(({ through }) => through === null).map(({ definition }) => definition),
   );
   const live = (policySet?.counters ?? []).filter(({ identity }) => kept.has(identity));
   if (reset.length > 0 && policySet === undefined)

@@ -42,7 +42,7 @@ export async function collectedDivergence(
 ): Promise<readonly Divergence[]> {
   const absent = await absentFrom(log, head, notes);
   if (absent.length === 0) return [];
-  const stated = statedLosses(await log.changes(0));
+  const stated = statedLosses(await log.rows.changes(0));
   let best: Divergence | undefined;
   for (const { note, root, size } of absent.toSorted((a, b) => b.size - a.size)) {
     const observed = stated.names({ seq: size, root }) ? undefined : observedIn(note, log, `file ${file}`);

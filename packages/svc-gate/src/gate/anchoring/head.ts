@@ -11,8 +11,7 @@ export interface AnchoredLog {
   checkpoint(): Promise<string>;
   /** Reads hashes of the tree, up to that head. */
   hashes(...asked: Parameters<HashReader>): ReturnType<HashReader>;
-  /** The administrative events after a row. */
-  changes(after: number): Promise<readonly Pick<Change, "act" | "at" | "body">[]>;
+  readonly rows: { changes(after: number): Promise<readonly Pick<Change, "act" | "at" | "body">[]> };
 }
 
 export function hashesOf(log: AnchoredLog): HashReader {

@@ -35,5 +35,5 @@ export async function unstatedDivergence(
 
 /** Returns true if an operator has stated the rows lost, in a row of `svc-gate resume`. */
 export async function isStatedLost(log: AnchoredLog, observed: ObservedHead): Promise<boolean> {
-  return statedLosses(await log.changes(0)).covers(observed);
+  return statedLosses(await log.rows.changes(0)).covers(observed);
 }

@@ -19,16 +19,13 @@ interface PinLogOptions {
 }
 
 /** Logs once that the pin of a ledger cannot be written, and once that it can be again; counts each failure. */
-export function logPinFailures(
-  ledger: Pick<Ledger, "pin" | "watchPin">,
-  { tenant, log, observer }: PinLogOptions,
-): void {
+export function logPinFailures({ pin }: Pick<Ledger, "pin">, { tenant, log, observer }: PinLogOptions): void {
   let isFailing = false;
-  ledger.watchPin((failure) => {
+  pin?.watch((failure) => {
     if (failure !== undefined) observer.anchorFailed(by);
     if (isFailing === (failure !== undefined)) return;
     isFailing = failure !== undefined;
-    const seq = ledger.pin?.seq ?? 0;
+    const { seq } = pin.reading;
     if (failure === undefined) return log.info({ tenant, seq }, `the head pin is written again, and has row ${seq}`);
     const { what, file, why } = failure;
     log.error(

@@ -13,7 +13,7 @@ import {
   type Voter,
 } from "../../approvals/mod.ts";
 import type { StoredRow } from "../../ledger/entry/mod.ts";
-import type { ApprovalQuery, Ledger } from "../../ledger/mod.ts";
+import type { ApprovalQuery } from "../../ledger/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import type { Exclusive, TimedTransaction } from "../policy/active-ledger.ts";
@@ -21,7 +21,7 @@ import { endDue, enact, holdsByRow, quorumNow, requireRows, type Holds, type Own
 import { notAnApprover, voterFor, type Deciders } from "./deciders.ts";
 import { createGrant, grantBodyIn } from "./grant-desk.ts";
 import type { AskedGrant } from "./grants.ts";
-import { ApprovalWaits } from "./waits.ts";
+import { ApprovalWaits, type ApprovalSource } from "./waits.ts";
 
 /** What a person decides about one approval. */
 export interface AskedDecision {
@@ -48,7 +48,7 @@ export interface Decided {
 }
 
 export interface DeskOptions {
-  readonly ledger: Pick<Ledger, "approvals" | "isShared">;
+  readonly ledger: ApprovalSource;
   readonly deciders: Deciders;
   readonly policy: () => ActivePolicy;
   /** Called for each approval that was approved or has ended, after its row is on disk. */
@@ -69,7 +69,7 @@ export class ApprovalDesk {
   }
 
   list(query: ApprovalQuery): Promise<readonly Approval[]> {
-    return this.#options.ledger.approvals(query);
+    return this.#options.ledger.tables.approvals(query);
   }
 
   /** Returns the approval with an id; undefined if there is none. */

@@ -50,7 +50,7 @@ interface InSlices {
 }
 
 export interface GrantDeskOptions {
-  readonly ledger: Pick<Ledger, "find" | "grants" | "head" | "keyDigest" | "rowsAt">;
+  readonly ledger: Pick<Ledger, "head" | "keyDigest" | "rows" | "standing">;
   readonly deciders: Deciders;
   readonly policy: () => ActivePolicy;
   readonly exclusive: Exclusive;
@@ -70,18 +70,19 @@ export class GrantDesk {
 
   /** Yields the grants in force, and those that need more persons. */
   async *list(at: number): AsyncGenerator<ShownGrant> {
-    for (const grant of await this.#options.ledger.grants()) if (at < grant.until) yield this.#shown(grant, at);
+    const { grants } = await this.#options.ledger.standing.now();
+    for (const grant of grants) if (at < grant.until) yield this.#shown(grant, at);
   }
 
   /** One of them, by its row. */
   async find(row: number, at: number): Promise<ShownGrant | undefined> {
-    const grants = await this.#options.ledger.grants();
+    const { grants } = await this.#options.ledger.standing.now();
     const found = grants.find((grant) => grant.row === row && at < grant.until);
     return found && this.#shown(found, at);
   }
 
   async #shown(grant: Grant, at: number): Promise<ShownGrant> {
-    const [source] = await this.#options.ledger.rowsAt([grant.source]);
+    const [source] = await this.#options.ledger.rows.rowsAt([grant.source]);
     return { grant, quorum: this.#quorum(grant, at), source };
   }
 
@@ -148,12 +149,12 @@ export class GrantDesk {
     const rows: StoredRow[] = [];
     const from = Math.max(1, ledger.head.seq - previewRowsMax);
     const query = { before: Number.MAX_SAFE_INTEGER, from, limit: previewMax, checks: true, tool };
-    for await (const slice of ledger.find({ ...query, leafHas: [`"key":${JSON.stringify(key)}`] })) {
+    for await (const slice of ledger.rows.find({ ...query, leafHas: [`"key":${JSON.stringify(key)}`] })) {
       rows.push(...slice);
       await read.next();
     }
     const repeated = rows.flatMap(({ evidence }) => askOf(evidence)?.approval ?? []);
-    const [source, ...asking] = await ledger.rowsAt([...new Set([body.source, ...repeated])]);
+    const [source, ...asking] = await ledger.rows.rowsAt([...new Set([body.source, ...repeated])]);
     const digest = (text: string): string => ledger.keyDigest(text);
     const origin = source && grantRows.sourceCall(source, digest);
     const opened = new Map([source, ...asking].flatMap((row) => (row === undefined ? [] : [[row.seq, row] as const])));

@@ -10,14 +10,19 @@ interface Waiter {
   readonly end: (latest: Approval) => void;
 }
 
+/** Where approvals are read. */
+export interface ApprovalSource extends Pick<Ledger, "isShared"> {
+  readonly tables: Pick<Ledger["tables"], "approvals">;
+}
+
 /** The requests that wait until a person has decided an approval of one ledger. */
 export class ApprovalWaits {
-  readonly #ledger: Pick<Ledger, "approvals" | "isShared">;
+  readonly #ledger: ApprovalSource;
   readonly #waiters = new Set<Waiter>();
   #asking: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(ledger: Pick<Ledger, "approvals" | "isShared">) {
+  constructor(ledger: ApprovalSource) {
     this.#ledger = ledger;
   }
 
@@ -59,7 +64,7 @@ export class ApprovalWaits {
     const rows = [...new Set(asked.map(({ approval: { row } }) => row))];
     if (rows.length === 0) return;
     const query = { before: Number.MAX_SAFE_INTEGER, limit: rows.length, rows };
-    const found = await this.#ledger.approvals(query).catch(() => undefined);
+    const found = await this.#ledger.tables.approvals(query).catch(() => undefined);
     if (found === undefined) return;
     this.wake(found.filter(({ status }) => status !== "pending"));
     const there = new Set(found.map(({ row }) => row));

@@ -43,7 +43,7 @@ export type Repetition =
   | { readonly how: "answered"; readonly answer: Result<RepeatedAnswer, Refusal> };
 
 export interface RepeatContext {
-  readonly ledger: Pick<Ledger, "changes">;
+  readonly ledger: Pick<Ledger, "rows">;
   readonly deciders: Deciders;
   readonly policy: ActivePolicy;
 }
@@ -144,7 +144,7 @@ async function endOfAllow(
   { row, approval }: RecordedAnswer,
   { ledger, deciders, policy }: RepeatContext,
 ): Promise<string | undefined> {
-  const later = transaction.changed > row ? await ledger.changes(row) : [];
+  const later = transaction.changed > row ? await ledger.rows.changes(row) : [];
   const end = later.find(({ act }) => !harmlessActs.has(act));
   if (end !== undefined) return `row ${end.seq} of act ${end.act} followed it`;
   if (approval === null) return undefined;

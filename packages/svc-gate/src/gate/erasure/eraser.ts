@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { Ledger, Scrubbed } from "../../ledger/mod.ts";
+import type { Ledger, Rows, Scrubbed } from "../../ledger/mod.ts";
 import {
   covers,
   eraseAct,
@@ -67,7 +67,7 @@ export interface NotPresent {
 }
 
 export interface EraserOptions {
-  readonly ledger: Pick<Ledger, "find" | "head" | "scan">;
+  readonly ledger: Pick<Ledger, "head" | "rows">;
   readonly appendAdminEvent: AdminEvents["appendAdminEvent"];
   /** Clears the engine's files; see `Ledger.scrub`. */
   readonly scrub: Ledger["scrub"];
@@ -135,7 +135,7 @@ export class Eraser {
    * @param rewrite also rewrites the indexes of the ledger's file, which may delay checks
    */
   eraseOlder({ from, before, parts, reason, by }: OlderThan, rewrite: boolean): Promise<Result<Erased, Refusal>> {
-    const candidates = olderThan(this.#options.ledger.scan(from), before);
+    const candidates = olderThan(this.#options.ledger.rows.scan(from), before);
     const work = { candidates, asked: parts, reason: () => reason, by, rowsMax: Number.POSITIVE_INFINITY };
     return this.#run(work, rewrite);
   }
@@ -178,12 +178,12 @@ export class Eraser {
   }
 
   #find(target: EraseTarget, skipped: Skipped): AsyncIterable<readonly StoredRow[]> {
-    const { ledger } = this.#options;
+    const { rows } = this.#options.ledger;
     const all = { before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER };
-    if ("before" in target) return olderThan(ledger.scan(1), target.before);
-    if ("wheres" in target) return withValues(ledger.scan(1), target.wheres, skipped);
-    if ("session" in target) return ledger.find({ ...all, session: target.session });
-    return rowsIn(ledger, target.rows);
+    if ("before" in target) return olderThan(rows.scan(1), target.before);
+    if ("wheres" in target) return withValues(rows.scan(1), target.wheres, skipped);
+    if ("session" in target) return rows.find({ ...all, session: target.session });
+    return rowsIn(rows, target.rows);
   }
 
   /**
@@ -291,10 +291,10 @@ async function previewOf(work: Work): Promise<Erased> {
 }
 
 async function* rowsIn(
-  ledger: Pick<Ledger, "find">,
+  rows: Pick<Rows, "find">,
   ranges: Extract<EraseTarget, { readonly rows: unknown }>["rows"],
 ): AsyncGenerator<readonly StoredRow[]> {
-  for (const [from, to] of ranges) yield* ledger.find({ before: to + 1, limit: to - from + 1 });
+  for (const [from, to] of ranges) yield* rows.find({ before: to + 1, limit: to - from + 1 });
 }
 
 function notPresentOf([part, seqs]: readonly [ErasablePart, readonly number[]]): NotPresent {

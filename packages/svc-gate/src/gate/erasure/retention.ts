@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { Ledger } from "../../ledger/mod.ts";
+import type { Rows } from "../../ledger/mod.ts";
 import { eraseAct, erasableParts, parseLeaf, readErasure } from "../../ledger/entry/mod.ts";
 import type { Refusal, Result } from "../../wire/mod.ts";
 import { retentionName } from "../policy/reserved-names.ts";
@@ -7,7 +7,7 @@ import type { Erased, Eraser } from "./eraser.ts";
 
 export interface RetentionOptions {
   readonly eraser: Pick<Eraser, "clear" | "eraseOlder">;
-  readonly ledger: Pick<Ledger, "find">;
+  readonly ledger: { readonly rows: Pick<Rows, "find"> };
   /** Evidence of older checks is erased. */
   readonly days: number;
   /** Null is the root. */
@@ -91,7 +91,7 @@ export class Retention {
   /** The last row that was erased by age. All rows before it are done. */
   async #done(): Promise<number> {
     const newest = { before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER, verdict: "CHANGE" };
-    for await (const rows of this.#options.ledger.find(newest)) {
+    for await (const rows of this.#options.ledger.rows.find(newest)) {
       for (const { leaf, evidence } of rows) {
         const { act, key, seq = 0 } = parseLeaf(leaf) ?? {};
         if (act !== eraseAct || key !== retentionName) continue;

@@ -1,4 +1,4 @@
-import type { Ledger } from "../../ledger/mod.ts";
+import type { Rows } from "../../ledger/mod.ts";
 import { leafHash, type StoredRow } from "../../ledger/entry/mod.ts";
 import {
   eventsOf,
@@ -25,10 +25,10 @@ export interface FoundEvents {
 
 /** Reads events from the rows of a ledger. It holds no transaction. */
 export class EventLog {
-  readonly #ledger: Pick<Ledger, "find">;
+  readonly #rows: Pick<Rows, "find">;
 
-  constructor(ledger: Pick<Ledger, "find">) {
-    this.#ledger = ledger;
+  constructor(rows: Pick<Rows, "find">) {
+    this.#rows = rows;
   }
 
   /** Yields the events after a place, up to a row, in the order of the ledger. */
@@ -39,7 +39,7 @@ export class EventLog {
       const numbers: number[] = [];
       for (const search of searches) {
         const query = { ...search, from, before: to + 1, limit: Number.MAX_SAFE_INTEGER };
-        for await (const rows of this.#ledger.find(query)) {
+        for await (const rows of this.#rows.find(query)) {
           for (const { seq } of rows) numbers.push(seq);
           yield { events: [], through: from - 1 }; // A reader that takes turns pauses here.
         }
@@ -72,7 +72,7 @@ export class EventLog {
   }
 
   async #row(number: number): Promise<StoredRow | undefined> {
-    for await (const [row] of this.#ledger.find({ from: number, before: number + 1, limit: 1 }))
+    for await (const [row] of this.#rows.find({ from: number, before: number + 1, limit: 1 }))
       if (row !== undefined) return row;
     return undefined;
   }

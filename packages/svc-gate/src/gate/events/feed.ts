@@ -4,7 +4,7 @@ import { isAfter, reminderOf, remindsAt, type EventPlace, type LedgerEvent, type
 import { EventLog, type FoundEvents } from "./event-log.ts";
 
 export interface EventFeedOptions {
-  readonly ledger: Pick<Ledger, "approvals" | "find" | "head" | "isShared" | "signedSize">;
+  readonly ledger: Pick<Ledger, "head" | "isShared" | "rows" | "signedSize" | "tables">;
   /** Writes the row that ends approvals whose time is over. */
   readonly endDue: () => Promise<unknown>;
   /** How often a gate asks for new rows if other gates may write them, in milliseconds. */
@@ -61,7 +61,7 @@ export class EventFeed {
   constructor(options: EventFeedOptions) {
     this.#options = options;
     this.#now = options.now ?? Date.now;
-    this.log = new EventLog(options.ledger);
+    this.log = new EventLog(options.ledger.rows);
   }
 
   /** The last row whose events were read. */
@@ -120,7 +120,7 @@ export class EventFeed {
     this.#open.clear();
     this.#through = await this.#head();
     for (let before = Number.MAX_SAFE_INTEGER; ;) {
-      const slice = await inTurn(() => ledger.approvals({ before, limit: sliceMax, statuses: openStatuses }));
+      const slice = await inTurn(() => ledger.tables.approvals({ before, limit: sliceMax, statuses: openStatuses }));
       for (const approval of slice) this.#hold(approval);
       before = slice.at(-1)?.row ?? 0;
       if (slice.length < sliceMax) break;

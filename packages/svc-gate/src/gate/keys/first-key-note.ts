@@ -25,9 +25,10 @@ export async function recordFirstKey(
   first: FirstKey,
   log: Logger,
 ): Promise<void> {
+  if (ledger.isShared) return;
   const note = noteOf(ledger, first);
-  const before = ledger.firstKey;
-  if (ledger.isShared || before === note) return;
+  const { firstKey: before } = await ledger.tables.description();
+  if (before === note) return;
   const [, now = ""] = note.split(" ");
   const [from = "", digest] = before?.split(" ") ?? [];
   if (before !== undefined && digest !== now) {
@@ -45,7 +46,7 @@ export async function recordFirstKey(
     );
     if (!done.ok) return;
   }
-  await ledger.keepFirstKey(note);
+  await ledger.keyNotes.keepFirst(note);
 }
 
 /**

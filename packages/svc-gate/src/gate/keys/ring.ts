@@ -53,7 +53,7 @@ export interface KeyEvent {
 export interface KeyRingOptions {
   /** The root's gate: keys of all tenants are rows of its ledger. */
   readonly gate: AdminEvents;
-  readonly ledger: Pick<Ledger, "isShared" | "keepUses" | "uses">;
+  readonly ledger: Pick<Ledger, "isShared" | "keyNotes" | "rows">;
   /** SHA-256 in hex of the first key; undefined if there is none. */
   readonly firstKey: string | undefined;
   readonly isTenant: (id: string) => boolean;
@@ -270,7 +270,7 @@ export class KeyRing {
 
   /** Returns all keys, or the keys of one tenant, sorted by name. */
   async list(tenant?: string): Promise<readonly KeyStanding[]> {
-    const noted = await this.#options.ledger.uses();
+    const noted = await this.#options.ledger.keyNotes.uses();
     return [...this.#held]
       .filter(([, { record }]) => tenant === undefined || record.tenant === tenant)
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
@@ -282,15 +282,15 @@ export class KeyRing {
 
   /** Folds the changes since the last call, by this gate or by another gate on the same ledger. */
   async refresh(): Promise<void> {
-    const { gate } = this.#options;
+    const { rows } = this.#options.ledger;
     const last = this.#last;
-    const found = await gate.changes(Math.max(0, this.lastRow - 1));
+    const found = await rows.changes(Math.max(0, this.lastRow - 1));
     const [again] = found;
     if (last === undefined || (again !== undefined && isSame(last, again))) {
       for (const change of found) this.#fold(change);
       return;
     }
-    const all = await gate.changes(0);
+    const all = await rows.changes(0);
     // A shorter history may come from a standby that is behind. Following it would make revoked keys valid again.
     if (all.every((change) => isSame(this.#folded.get(change.seq), change))) return;
     // The last folded row is not in the ledger: only a lost server had it. It never took effect, so fold again.
@@ -370,7 +370,7 @@ export class KeyRing {
       if (held.lastUsed !== null && held.lastUsed !== held.notedUse) uses.set(id, held.lastUsed);
       held.notedUse = held.lastUsed;
     }
-    if (uses.size > 0) await this.#options.ledger.keepUses(uses).catch(() => undefined);
+    if (uses.size > 0) await this.#options.ledger.keyNotes.keepUses(uses).catch(() => undefined);
   }
 
   /** Call this before the ledger is closed. */

@@ -1,10 +1,10 @@
 import { leafHash, parseLeaf, outcomeRows } from "../../ledger/entry/mod.ts";
-import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
+import type { AppendTransaction } from "../../ledger/mod.ts";
 import { addDecimals, bad, good, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import type { Exclusive, TimedTransaction } from "../policy/active-ledger.ts";
 import { outcomeIn } from "./events.ts";
-import { settleCounters, settledBy, type SettledCounter } from "./settle-call.ts";
+import { settleCounters, settledBy, type SettledCounter, type TotalSource } from "./settle-call.ts";
 import type { PlacedOutcome } from "./settle.ts";
 
 /** What a caller says about a call. */
@@ -36,7 +36,7 @@ export interface Reported {
 }
 
 export interface OutcomeDeskOptions {
-  readonly ledger: Pick<Ledger, "totals">;
+  readonly ledger: { readonly rows: TotalSource };
   readonly policy: () => ActivePolicy;
   readonly exclusive: Exclusive;
 }
@@ -123,7 +123,7 @@ export class OutcomeDesk {
     const of = outcome.amount === undefined ? undefined : memberOf(settled);
     if (of?.ok === false) return of;
     const whole: outcomeRows.Outcome = { ...outcome, ...(of?.value !== undefined && { of: of.value }) };
-    const moves = await settleCounters(settled, [...earlier, { ...whole, seq, at }], this.#options.ledger);
+    const moves = await settleCounters(settled, [...earlier, { ...whole, seq, at }], this.#options.ledger.rows);
     return good({ outcome: whole, reason: `Svc: the outcome of row ${outcome.row} is ${outcome.status}`, ...moves });
   }
 }

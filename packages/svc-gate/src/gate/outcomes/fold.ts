@@ -9,7 +9,8 @@ import type { Counted, PlacedOutcome, Settlement } from "./settle.ts";
 export type FoldedRow = Pick<StoredRow, "evidence" | "leaf" | "seq">;
 
 /** Where a fold reads what it needs besides the rows that it passes. */
-export interface OutcomeSource extends TotalSource, Pick<Rows<FoldedRow>, "rowsAt"> {
+export interface OutcomeSource {
+  readonly rows: Pick<Rows<FoldedRow>, "rowsAt"> & TotalSource;
   keyDigest(key: string): string;
 }
 
@@ -41,7 +42,7 @@ export async function foldOutcomes(
   });
   if (outcomes.length === 0) return [];
   const behind = [...new Set(outcomes.flatMap(({ outcome }) => rowsBehind(outcome)))].toSorted((a, b) => a - b);
-  const found = new Map((await source.rowsAt(behind)).map((row) => [row.seq, row]));
+  const found = new Map((await source.rows.rowsAt(behind)).map((row) => [row.seq, row]));
   const folded: FoldedOutcome[] = [];
   for (const { row, outcome } of outcomes) {
     const call = reportedCall(outcome, (seq) => found.get(seq));
@@ -62,5 +63,5 @@ async function areThere(taken: readonly Counted[], source: OutcomeSource, place:
   const older = taken.filter(({ seq }) => seq <= through);
   if (older.length === 0) return true;
   const events = older.map(({ key, amount, at, seq }) => ({ counter, key: source.keyDigest(key), amount, at, seq }));
-  return (await presentEvents(events, source)).length === events.length;
+  return (await presentEvents(events, source.rows)).length === events.length;
 }

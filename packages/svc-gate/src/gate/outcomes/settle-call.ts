@@ -1,6 +1,6 @@
 import type { PolicySet } from "../../contract/mod.ts";
 import { readEffects, outcomeRows } from "../../ledger/entry/mod.ts";
-import type { AppendTransaction, EventPosition } from "../../ledger/mod.ts";
+import type { AppendTransaction, EventPosition, Rows } from "../../ledger/mod.ts";
 import { addDecimals } from "../../wire/mod.ts";
 import { counterDigest, countersOf, recountRow, type OwnedCounter } from "../policy/owned-counters.ts";
 import type { ReportedCall } from "./events.ts";
@@ -15,9 +15,7 @@ export interface SettledCounter {
 }
 
 /** Where the totals of counters are read. */
-export interface TotalSource {
-  totals(places: readonly EventPosition[]): Promise<readonly (string | undefined)[]>;
-}
+export type TotalSource = Pick<Rows, "totals">;
 
 /**
  * The counters that an outcome of the call may change, and what the call itself added to each: as its row recorded it,

@@ -136,7 +136,7 @@ export class ActiveLedger {
   /** Loads the policy that another gate has put in force. The ledger keeps its text. */
   async #follow({ contract, mode }: InForce): Promise<void> {
     const { ledger, onFollow } = this.#options;
-    const policySet = await recompileContracts(ledger, contract);
+    const policySet = await recompileContracts(ledger.rows, contract);
     if (policySet === undefined) throw new Error(`the contract ${contract} that is in force cannot be compiled again`);
     this.#policy = activePolicy(policySet, mode as Mode);
     onFollow?.(this.#policy);
@@ -146,11 +146,11 @@ export class ActiveLedger {
 /** Returns the ledger's rows so far, to be read again. The policy in force is compiled already. */
 export async function gateHistory(ledger: Ledger, { contract, policySet }: ActivePolicy): Promise<GateHistory> {
   const isInForce = (digest: string): boolean => digest === contract;
+  const { rows } = ledger;
   return {
+    ...rows,
     rows: await ledger.signedSize(),
-    scan: (from) => ledger.scan(from),
-    firstSince: (at) => ledger.firstSince(at),
-    contractText: async (digest) => (isInForce(digest) ? policySet.text : ledger.contractText(digest)),
+    contractText: async (digest) => (isInForce(digest) ? policySet.text : rows.contractText(digest)),
     compiled: (digest) => (isInForce(digest) ? policySet : undefined),
     keyDigest: ledger.keyDigest,
   };

@@ -41,7 +41,7 @@ export function digestOf({ counterDigests }: ActivePolicy, { identity, name }: C
  * puts in force.
  */
 export async function recordedPolicy(ledger: Ledger): Promise<InForce> {
-  for await (const [row] of ledger.scan(Math.max(1, ledger.head.seq))) {
+  for await (const [row] of ledger.rows.scan(Math.max(1, ledger.head.seq))) {
     const { contract, mode, engine: writer } = parseLeaf(row?.leaf ?? "") ?? {};
     if (contract && mode && writer) return { contract: contract.replace(/^sha256:/, ""), mode, engine: writer };
   }

@@ -1,4 +1,4 @@
-import type { Change, AppendTransaction } from "../../ledger/mod.ts";
+import type { AppendTransaction } from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import type { Refusal, Result } from "../../wire/mod.ts";
 
@@ -13,10 +13,8 @@ export interface AdminEvent extends Omit<ChangeEntry, "at" | "contract" | "mode"
 /** Makes the event from the transaction and the time of the row, before the event is appended. */
 export type MakeAdminEvent = (transaction: AppendTransaction, at: number) => Promise<Result<AdminEvent, Refusal>>;
 
-/** Appends rows of administrative events and reads them. */
+/** Appends rows of administrative events. */
 export interface AdminEvents {
   /** Appends a row for an event that does not change the policy in force. */
   appendAdminEvent(makeEvent: MakeAdminEvent): Promise<Result<Durable<Receipt>, Refusal>>;
-  /** The administrative events after a row, oldest first. */
-  changes(after: number): Promise<readonly Change[]>;
 }

@@ -13,6 +13,7 @@ import {
   type Diagnostic,
   type SourceFile,
 } from "../../contract/mod.ts";
+import type { Rows } from "../../ledger/mod.ts";
 import { bad, good, type Result } from "../../wire/mod.ts";
 import { NoSuchFile, whyNot } from "../errors.ts";
 
@@ -55,10 +56,10 @@ async function ready(compiled: Compiled): Promise<Compiled> {
 
 /** Compiles contracts again from the text in the ledger; undefined if that is not possible. */
 export async function recompileContracts(
-  ledger: { contractText(digest: string): Promise<string | undefined> },
+  rows: Pick<Rows, "contractText">,
   digest: string,
 ): Promise<PolicySet | undefined> {
-  const text = await ledger.contractText(digest);
+  const text = await rows.contractText(digest);
   const compiled = text === undefined ? undefined : await ready(recompile(text));
   return compiled?.ok === true ? compiled.value : undefined;
 }

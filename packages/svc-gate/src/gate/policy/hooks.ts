@@ -35,10 +35,8 @@ export type NextTurn = () => Promise<void> | undefined;
 export type ReportRows = (asked: AskedReport, history: GateHistory, next: NextTurn) => Promise<string>;
 
 /** A gate's rows, through the last one when they were asked for. */
-export interface GateHistory extends Pick<Rows, "contractText" | "scan"> {
+export interface GateHistory extends Pick<Rows, "contractText" | "firstSince" | "scan"> {
   readonly rows: number;
-  /** The first row that is not before a time, in milliseconds since the epoch. */
-  firstSince(at: number): Promise<number>;
   /** The contract with this digest if it is compiled already. */
   compiled(digest: string): PolicySet | undefined;
   /** The digest of a counter's key in effects. */

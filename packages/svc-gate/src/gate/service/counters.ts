@@ -34,9 +34,14 @@ export interface Progress {
 }
 
 /** A ledger whose counters are folded from its rows. */
-export interface FoldSource extends OutcomeSource, Pick<Rows<FoldedRow>, "scan"> {
+export interface FoldSource extends OutcomeSource {
   readonly head: { readonly at: number };
-  counters(): Promise<readonly Pick<KeptCounter, "digest" | "definition" | "through" | "unknownThrough">[]>;
+  readonly rows: OutcomeSource["rows"] & Pick<Rows<FoldedRow>, "scan">;
+  readonly tables: {
+    counters(): Promise<{
+      readonly kept: readonly Pick<KeptCounter, "digest" | "definition" | "through" | "unknownThrough">[];
+    }>;
+  };
   keepCounter: Ledger["keepCounter"];
   /**
    * Called for a row that cannot be counted. By default the counter is unknown up to the row's time.
@@ -58,7 +63,7 @@ interface AligningTransaction extends Pick<AppendTransaction, "head" | "hold" | 
  * @returns the progress of each counter, by identity
  */
 export async function foldAhead(policySet: PolicySet, source: FoldSource): Promise<ReadonlyMap<string, Progress>> {
-  const kept = new Map((await source.counters()).map((counter) => [counter.digest, counter]));
+  const kept = new Map((await source.tables.counters()).kept.map((counter) => [counter.digest, counter]));
   const folds = countersOf(policySet).flatMap((owned): readonly Fold[] => {
     const counter = counterDigest(owned.counter.identity);
     const { through = 0, unknownThrough = -1 } = kept.get(counter) ?? {};
@@ -86,7 +91,7 @@ export async function alignCounters(
   const owned = countersOf(policySet);
   const inForce = new Set(owned.map(({ counter }) => counterDigest(counter.identity)));
   const live = new Set<string>();
-  for (const { digest, definition, through, unknownThrough } of await source.counters()) {
+  for (const { digest, definition, through, unknownThrough } of (await source.tables.counters()).kept) {
     if (through !== null) continue;
     live.add(digest);
     if (!inForce.has(digest))
@@ -135,7 +140,7 @@ async function holdOpen(
  */
 export async function freshLoss(ledger: Ledger, transaction: AppendTransaction): Promise<number> {
   if (transaction.changed === 0 || transaction.head.seq > transaction.changed) return -1;
-  const changes = await ledger.changes(0);
+  const changes = await ledger.rows.changes(0);
   const place = changes.findLastIndex(({ act, body }) => resumeOf(act, body)?.lost !== undefined);
   const { seq, at } = changes[place] ?? { seq: 0, at: -1 };
   const onlyActsSince = transaction.head.seq - seq === changes.length - 1 - place;
@@ -144,7 +149,7 @@ export async function freshLoss(ledger: Ledger, transaction: AppendTransaction):
 
 /** Returns sentences on counters that were reset since the last check. Each counts from zero, so a limit is weaker. */
 export async function resetWarnings(ledger: Ledger): Promise<readonly string[]> {
-  const changes = await ledger.changes(0);
+  const changes = await ledger.rows.changes(0);
   const later = changes.filter(({ seq }, index) => ledger.head.seq - seq === changes.length - 1 - index);
   return later.flatMap(({ act, body, seq, by }) => {
     const names = [...(resumeOf(act, body)?.reset.values() ?? [])].join(", ");
@@ -174,7 +179,7 @@ export async function catchUp(
   keep: FoldSource["keepCounter"],
 ): Promise<void> {
   if (folds.length === 0) return;
-  for await (const slice of source.scan(Math.min(...folds.map(({ progress }) => progress.through)) + 1)) {
+  for await (const slice of source.rows.scan(Math.min(...folds.map(({ progress }) => progress.through)) + 1)) {
     const rows = slice.map((row) => ({ ...row, read: parseLeaf(row.leaf) }));
     for (const fold of folds) {
       if (fold.progress.through >= (rows.at(-1)?.seq ?? 0)) continue;

@@ -142,8 +142,8 @@ export async function asRecorded(source: GateSource, ledger: Ledger, shared: Sha
   if (isLater(writer))
     throw new LedgerRefused(`a later version of the gate (${writer}) wrote this ledger: use that version`);
   // A contract of another version may not compile here, or to another text: then no name is an alias. Rows keep the digest.
-  const text = (await ledger.contractText(contract)) ?? "";
-  const policySet = { ...((await recompileContracts(ledger, contract)) ?? noContracts()), text };
+  const text = (await ledger.rows.contractText(contract)) ?? "";
+  const policySet = { ...((await recompileContracts(ledger.rows, contract)) ?? noContracts()), text };
   const parts = { ...shared, policySet, mode: mode as Mode, ledger, anchors: undefined, acceptChange: false };
   const gate = overLedger({ ...parts, source: { ...source, acceptClock: true } });
   await gate.senders?.look();
@@ -285,7 +285,7 @@ export async function loadPolicySet({ mandate, tenant }: GateSource, log: Logger
 }
 
 async function recompilePolicySet(ledger: Ledger, digest: string): Promise<PolicySet> {
-  const policySet = await recompileContracts(ledger, digest);
+  const policySet = await recompileContracts(ledger.rows, digest);
   if (policySet === undefined)
     throw new StartRefused(`the contract ${digest} in the ledger does not compile under this version`);
   return policySet;

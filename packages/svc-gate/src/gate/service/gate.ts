@@ -1,7 +1,7 @@
 import type { MakeAdminEvent, AdminEvents } from "../policy/admin-event.ts";
 import type { PolicySet } from "../../contract/mod.ts";
 import { NotKept } from "../../ledger/errors.ts";
-import type { Change, InForce, Ledger, Scrubbed } from "../../ledger/mod.ts";
+import type { InForce, Ledger, Rows, Scrubbed } from "../../ledger/mod.ts";
 import type { Durable, Receipt, StoredRow } from "../../ledger/entry/mod.ts";
 import type { Tile } from "../../ledger/tree/mod.ts";
 import { bad, good, type CheckRequest, type KeyKind, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
@@ -234,12 +234,12 @@ export class Gate implements AdminEvents {
   /** The stops in force, including those of the root. */
   async stops(): Promise<Result<readonly Stop[], Refusal>> {
     const followed = this.#options.rootStops === undefined ? good(undefined) : await this.passHead();
-    return followed.ok ? good((await this.#ledger.stops()).active) : followed;
+    return followed.ok ? good((await this.#ledger.standing.now()).stops.active) : followed;
   }
 
   /** True if a stop was in force when this gate last wrote or read the ledger. */
   get isStopped(): boolean {
-    return this.#ledger.stopsAtHead.active.length > 0;
+    return this.#ledger.standing.stops.active.length > 0;
   }
 
   /** Waits until every batch that began before has ended. The next one follows the root's stops. */
@@ -289,11 +289,6 @@ export class Gate implements AdminEvents {
   /** Returns a tile of the tree or a bundle of its leaves; undefined if the signed head has no such tile. */
   tile(tile: Tile): Promise<Buffer | undefined> {
     return this.#ledger.tile(tile);
-  }
-
-  /** Returns the administrative events after a row, oldest first. */
-  changes(after: number): Promise<readonly Change[]> {
-    return this.#ledger.changes(after);
   }
 
   /**
@@ -430,18 +425,18 @@ export class Gate implements AdminEvents {
     if (this.#sequencer.isSuperseded) return "a later version of the gate serves this ledger";
     const time = this.#options.clock.read(this.#ledger.head.at);
     if (!time.ok) return time.problem;
-    return (await this.#ledger.hasRoom()) ? pinTrails(this.#ledger.pin) : "the ledger cannot take a receipt";
+    return (await this.#ledger.hasRoom()) ? pinTrails(this.#ledger.pin?.reading) : "the ledger cannot take a receipt";
   }
 
   /** The state of each anchor of the ledger, for metrics: the head pin first. */
   get anchorReadings(): readonly AnchorReading[] {
     const { pin } = this.#ledger;
-    return [...(pin === undefined ? [] : [pinReading(pin, this.rows)]), ...(this.anchors?.readings ?? [])];
+    return [...(pin === undefined ? [] : [pinReading(pin.reading, this.rows)]), ...(this.anchors?.readings ?? [])];
   }
 
   /** Counts the approvals that wait for a person now. */
-  async waiting(): ReturnType<Ledger["waiting"]> {
-    return this.#ledger.waiting(Date.now());
+  async waiting(): ReturnType<Ledger["tables"]["waiting"]> {
+    return this.#ledger.tables.waiting(Date.now());
   }
 
   /** The number of the ledger's last row. */
@@ -452,16 +447,16 @@ export class Gate implements AdminEvents {
   /** Returns the text of current or earlier contracts, by its SHA-256 in hex. */
   async rules(digest: string): Promise<string | undefined> {
     const { contract, policySet } = this.policy;
-    return digest === contract ? policySet.text : this.#ledger.contractText(digest);
+    return digest === contract ? policySet.text : this.#ledger.rows.contractText(digest);
   }
 
-  receipts(query: Parameters<Ledger["receipts"]>[0]): ReturnType<Ledger["receipts"]> {
-    return this.#ledger.receipts(query);
+  receipts(query: Parameters<Rows["receipts"]>[0]): ReturnType<Rows["receipts"]> {
+    return this.#ledger.rows.receipts(query);
   }
 
   /** Returns a row by its number; undefined if there is none. */
   async rowAt(seq: number): Promise<StoredRow | undefined> {
-    for await (const [row] of this.#ledger.find({ before: seq + 1, limit: 1 }))
+    for await (const [row] of this.#ledger.rows.find({ before: seq + 1, limit: 1 }))
       return row?.seq === seq ? row : undefined;
     return undefined;
   }

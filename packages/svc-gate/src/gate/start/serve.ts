@@ -240,7 +240,10 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
     await database?.close();
     throw error instanceof NoLedger ? noKey : error;
   });
-  const opened = openTenants(config, database, entries.value, { ...shared, rootStops: () => root.ledger.stops() });
+  const opened = openTenants(config, database, entries.value, {
+    ...shared,
+    rootStops: async () => (await root.ledger.standing.now()).stops,
+  });
   const close = async (): Promise<void> => {
     await opened.tenants?.close();
     await root.gate.anchors?.close();

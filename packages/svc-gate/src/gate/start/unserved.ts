@@ -1,5 +1,6 @@
 import pino from "pino";
 import { dataFolder, openLedger, type Ledger } from "../../ledger/mod.ts";
+import type { Stops } from "../../approvals/mod.ts";
 import { good } from "../../wire/mod.ts";
 import { inPlace, type OfflinePlace, type OpenIn } from "../admin/offline.ts";
 import { Budget } from "../admission/queue.ts";
@@ -68,7 +69,7 @@ async function askedOn<Value>(
   const keys = await KeyRing.open({ gate: root.gate, ledger, firstKey: "", isTenant: (id) => tenantId.test(id) });
   deciders.use(keys);
   let failure: unknown;
-  const rootStops = (): ReturnType<Ledger["stops"]> => ledger.stops();
+  const rootStops = async (): Promise<Stops> => (await ledger.standing.now()).stops;
   const open = async (source: GateSource): Promise<OpenGate> => {
     try {
       return await asRecorded(source, await openIn(source.tenant, openLedger), { ...shared, rootStops });

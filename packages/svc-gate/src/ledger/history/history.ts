@@ -1,11 +1,32 @@
-import type { StoredRow } from "../entry/row.ts";
+import { isMode, type Mode } from "../../wire/mod.ts";
+import { partText } from "../entry/evidence.ts";
+import { parseLeaf } from "../entry/leaf.ts";
+import { changeColumns, type StoredRow } from "../entry/row.ts";
 import { keyDigester } from "../key-digests.ts";
-import type { KeptCounter, Tables } from "../store/tables.ts";
+import type { EventPosition } from "../store/store.ts";
+import type { KeptCounter, RowQuery, Tables } from "../store/tables.ts";
 import type { HashReader } from "../tree/tiles.ts";
-import { hashReader, rowsAt } from "./table-reads.ts";
+import { receiptsOf, type ReceiptQuery } from "./query.ts";
+import { findRows, firstSince, hashReader, leafReader, rowsAt, totalsBefore } from "./table-reads.ts";
 
 /** Rows of one page of a long read: a few milliseconds, so that others are answered between pages. */
 const pageRows = 512;
+
+/** An administrative event, as its row records it. */
+export interface Change {
+  readonly seq: number;
+  readonly at: number;
+  /** The name of the key that was used. */
+  readonly by: string;
+  /** Such as `keys.create`. */
+  readonly act: string;
+  /** The details of the event, as JSON. */
+  readonly body: string;
+  /** The contract in force after it; SHA-256 in hex. */
+  readonly contract: string;
+  readonly mode: Mode;
+  readonly engine: string;
+}
 
 /** The rows of a ledger, wherever they are stored, and the contracts that they name. */
 export interface Rows<Row = StoredRow> {
@@ -15,6 +36,16 @@ export interface Rows<Row = StoredRow> {
   rowsAt(rows: readonly number[]): Promise<readonly Row[]>;
   /** The body of GET /rules, by its SHA-256 in hex. */
   contractText(digest: string): Promise<string | undefined>;
+  /** Rows newest first, in slices. */
+  find(query: RowQuery): AsyncIterable<readonly Row[]>;
+  /** Rows newest first, as the JSON texts of GET /receipts, in slices of about a millisecond. */
+  receipts(query: ReceiptQuery): ReturnType<typeof receiptsOf>;
+  /** The administrative events of the rows after one, oldest first. */
+  changes(after: number): Promise<readonly Change[]>;
+  /** The number of the first row that is not before a time; if there is none, the number after the last row. */
+  firstSince(at: number): Promise<number>;
+  /** The total of all events before each position; undefined if the counter is not kept. */
+  totals(places: readonly EventPosition[]): Promise<readonly (string | undefined)[]>;
 }
 
 /** A ledger that is read from outside, even while a gate serves it. */
@@ -43,7 +74,28 @@ export function rowsOf(tables: Tables): Rows {
     scan: (from) => scan(tables, from),
     rowsAt: (rows) => rowsAt(tables, rows),
     contractText: async (digest) => (await tables.at("contracts", [[digest]]))[0]?.text,
+    find: (query) => findRows(tables, query),
+    receipts: (query) => receiptsOf(tables, query),
+    changes: (after) => changesIn(tables, after),
+    firstSince: async (at) => firstSince(leafReader(tables), (await tables.head()).rows, at),
+    totals: (places) => totalsBefore(tables, places),
   };
+}
+
+async function changesIn(tables: Tables, after: number): Promise<readonly Change[]> {
+  const found: Change[] = [];
+  const later = { from: after + 1, before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER };
+  for await (const slice of findRows(tables, { ...later, verdict: changeColumns.verdict }))
+    found.push(...slice.flatMap(changeOf));
+  return found.toReversed();
+}
+
+function changeOf({ leaf, evidence }: StoredRow): readonly Change[] {
+  const { seq, at, key, act, contract, mode, engine } = parseLeaf(leaf) ?? {};
+  const body = partText(evidence, "input");
+  if (seq === undefined || at === undefined || act === undefined || act === null || body === undefined) return [];
+  if (typeof mode !== "string" || !isMode(mode) || engine === undefined) return [];
+  return [{ seq, at, by: key ?? "", act, body, contract: (contract ?? "").replace(/^sha256:/, ""), mode, engine }];
 }
 
 /**

@@ -44,15 +44,22 @@ async function open(t: TestContext, isShared: boolean): Promise<Fixture> {
       await late?.until;
       return done;
     },
+  };
+  const rows: KeyRingOptions["ledger"]["rows"] = {
+    ...ledger.rows,
     changes: (after) => {
       reads += 1;
-      return gate.changes(after);
+      return ledger.rows.changes(after);
     },
   };
-  const uses = { keepUses: () => Promise.resolve(), uses: () => ledger.uses() };
+  const keyNotes: KeyRingOptions["ledger"]["keyNotes"] = {
+    keepFirst: (note) => ledger.keyNotes.keepFirst(note),
+    keepUses: () => Promise.resolve(),
+    uses: () => ledger.keyNotes.uses(),
+  };
   const ring = await KeyRing.open({
     gate: events,
-    ledger: { isShared, ...uses },
+    ledger: { isShared, keyNotes, rows },
     firstKey: undefined,
     isTenant: () => false,
   });

@@ -246,7 +246,7 @@ test("after a rotation the old key works until the overlap ends or another rotat
 });
 
 test("an operator can rotate and revoke the first key, and no row holds its guessable digest", async (t) => {
-  const { ring, ledger, gate, time } = await open(t);
+  const { ring, ledger, time } = await open(t);
   const { key } = await rotate(ring, "default", { overlap: "1h" });
   assert.deepEqual([find(ring, first)?.name, find(ring, key)?.name], ["default", "default"]);
   time.now += 3_600_000;
@@ -255,7 +255,7 @@ test("an operator can rotate and revoke the first key, and no row holds its gues
   assert.ok((await revokeKey(ring, atRoot, "default", bytes({}))).ok);
   assert.deepEqual([find(ring, first), find(ring, key)], [undefined, undefined]);
   assert.ok(ring.isEmpty);
-  const rows = JSON.stringify(await gate.changes(0));
+  const rows = JSON.stringify(await ledger.rows.changes(0));
   assert.ok(!rows.includes(hash("sha256", first, "hex")));
   assert.ok(rows.includes(hash("sha256", key, "hex")), "positive control: a made key's digest is there");
   assert.equal(ledger.head.seq, 2);
@@ -300,12 +300,17 @@ test("a gate forgets key changes that were lost with a server and follows the ro
   const { ring, ledger } = await open(t);
   const [ci, ops] = [await make(ring, { name: "ci" }), await make(ring, { name: "ops" })];
   assert.ok((await revokeKey(ring, atRoot, "ci", bytes({}))).ok);
-  const [made, other, revoked] = await ledger.changes(0);
+  const [made, other, revoked] = await ledger.rows.changes(0);
   assert.ok(made !== undefined && other !== undefined && revoked !== undefined);
   let rows = [made, other];
   const changes = (after: number): Promise<readonly Change[]> => Promise.resolve(rows.filter(({ seq }) => seq > after));
-  const gate = { changes, appendAdminEvent: () => assert.fail() };
-  const elsewhere = await KeyRing.open({ gate, ledger, firstKey: hash("sha256", first, "hex"), isTenant: () => false });
+  const { isShared, keyNotes } = ledger;
+  const elsewhere = await KeyRing.open({
+    gate: { appendAdminEvent: () => assert.fail() },
+    ledger: { isShared, keyNotes, rows: { ...ledger.rows, changes } },
+    firstKey: hash("sha256", first, "hex"),
+    isTenant: () => false,
+  });
   t.after(() => elsewhere.close());
   const operator = elsewhere.makeOperatorKey();
   rows = [made];
@@ -347,7 +352,7 @@ test("keys survive a restart unchanged, and the ledger's chain is intact", async
 test("the ring stores a thousand uses of a key in one write, and writes nothing without uses", async (t) => {
   const { ring, ledger, time } = await open(t);
   const { key } = await make(ring, { name: "ci" });
-  const written = t.mock.method(ledger, "keepUses");
+  const written = t.mock.method(ledger.keyNotes, "keepUses");
   for (let use = 0; use < 1000; use += 1) {
     time.now += 1;
     assert.ok(find(ring, key) !== undefined);
@@ -365,7 +370,7 @@ test("the ring stores a thousand uses of a key in one write, and writes nothing 
   find(ring, first);
   await ring.close();
   assert.deepEqual(
-    await ledger.uses(),
+    await ledger.keyNotes.uses(),
     new Map([
       ["ci", start + 1000],
       ["default", start + 1000],
@@ -376,7 +381,7 @@ test("the ring stores a thousand uses of a key in one write, and writes nothing 
 test("a serving gate writes the uses of keys at most once a minute", async (t) => {
   t.mock.timers.enable({ apis: ["setInterval"] });
   const { ring, ledger } = await open(t);
-  const written = t.mock.method(ledger, "keepUses");
+  const written = t.mock.method(ledger.keyNotes, "keepUses");
   find(ring, first);
   t.mock.timers.tick(59_999);
   assert.equal(written.mock.callCount(), 0);

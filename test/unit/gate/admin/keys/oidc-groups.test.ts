@@ -50,7 +50,7 @@ async function open(t: TestContext): Promise<Fixture> {
       return changed.ok ? undefined : changed.problem.detail;
     },
     groups: () => ring.voter(laptop, time.now)?.groups,
-    rows: async () => (await gate.changes(0)).length,
+    rows: async () => (await ledger.rows.changes(0)).length,
   };
   for (const person of ["anna", "bob"]) assert.ok((await ring.appendPerson(operatorKey.id, person)).ok);
   const body = { name: laptop.name, scopes: ["approve"], person: "anna", groups: ["finance"] };
