@@ -98,7 +98,10 @@ async function written(
       waits(1000);
     },
     erases: async (row) => {
-      const done = await gate.erase({ target: { rows: [[row, row]] }, parts: ["input"], reason: "asked for" }, "ada");
+      const done = await gate.eraser.erase(
+        { target: { rows: [[row, row]] }, parts: ["input"], reason: "asked for" },
+        "ada",
+      );
       assert.ok(done.ok);
       waits(1000);
     },

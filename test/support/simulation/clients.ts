@@ -134,7 +134,7 @@ async function changeKey({ gate, machine }: Serving, outside: Outside): Promise<
 async function look({ gate, machine }: Serving, outside: Outside): Promise<void> {
   const { process } = machine;
   try {
-    for await (const slice of gate.receipts({ before: Number.MAX_SAFE_INTEGER, limit: 5 })) {
+    for await (const slice of gate.ledger.rows.receipts({ before: Number.MAX_SAFE_INTEGER, limit: 5 })) {
       for (const { seq, json } of slice)
         if (process.isAlive) outside.shown(seq, (JSON.parse(json) as Receipt).hash, machine.now);
     }

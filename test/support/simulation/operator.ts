@@ -24,7 +24,7 @@ export async function operate(
   }
 }
 
-type Erase = Parameters<Serving["gate"]["erase"]>[0];
+type Erase = Parameters<Serving["gate"]["eraser"]["erase"]>[0];
 
 async function forgetRows(serving: Serving, outside: Outside): Promise<void> {
   const { chance } = serving.machine;
@@ -76,7 +76,7 @@ async function forget(
     for await (const slice of ledger.rows.scan(1)) rows.push(...slice.filter(isMeant));
     const checks = rows.filter((row) => leafOf(row).kind === "check");
     for (const row of checks) note(row, outside);
-    const done = await gate.erase({ target, parts, reason: "request 4711" }, "ada");
+    const done = await gate.eraser.erase({ target, parts, reason: "request 4711" }, "ada");
     if (!process.isAlive || !done.ok) return false;
     const { receipts, remains } = done.value;
     for (const receipt of receipts) outside.answered(receipt, machine.now);

@@ -265,7 +265,7 @@ class Pair {
     const seq = of === undefined ? undefined : this.#rows.get(of)?.seq;
     if (of === undefined || seq === undefined) return undefined;
     const target = { rows: [[seq, seq]] as const };
-    const erased = await this.gate.erase({ target, parts: [step.part], reason: "a person asked" }, "ada");
+    const erased = await this.gate.eraser.erase({ target, parts: [step.part], reason: "a person asked" }, "ada");
     if (!erased.ok) return `the gate refused to erase: ${erased.problem.detail}`;
     this.#model.erase(of, this.#now, step.part);
     this.#count("erase");

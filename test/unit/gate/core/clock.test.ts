@@ -134,7 +134,7 @@ test(
       connections: 10,
       log,
       keys,
-      root: { gate, ledger },
+      root: gate,
       rootSource: { ...source, ledger: { folder: "", engine } },
       tenants: undefined,
       readSources: async () => good([]),

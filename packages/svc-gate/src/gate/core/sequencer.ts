@@ -64,14 +64,15 @@ export interface SequencerOptions extends ActiveLedgerOptions, Omit<DecideOption
  */
 export class Sequencer {
   readonly #options: DecideOptions & Pick<ActiveLedgerOptions, "ledger"> & { readonly deciders: Deciders };
-  readonly #active: ActiveLedger;
+  /** The policy that decides now changes between two batches, never within one. */
+  readonly active: ActiveLedger;
   /** Runs exclusive work between two batches, and counts waiting calls. */
   readonly batcher: Batcher<WaitingCheck, TimedTransaction>;
 
   constructor(options: SequencerOptions, policy: ActivePolicy) {
     const active = new ActiveLedger({ ...options, endDue }, policy);
     const refused = new RefusedInputs();
-    this.#active = active;
+    this.active = active;
     this.#options = {
       ...options,
       deciders: options.deciders ?? nobody,
@@ -84,25 +85,10 @@ export class Sequencer {
     });
   }
 
-  /** The policy that decides now. It changes between two batches, never within one. */
-  get policy(): ActivePolicy {
-    return this.#active.policy;
-  }
-
-  /** Notes the policy that the last transaction has put in force. */
-  activate(policy: ActivePolicy): void {
-    this.#active.activate(policy);
-  }
-
-  /** True if a later version of the gate served the ledger at the last transaction. */
-  get isSuperseded(): boolean {
-    return this.#active.isSuperseded;
-  }
-
   /** Decides and records a call. Refuses it immediately if the queue is full or the gate is stopping. */
   submit(submission: Submission): Promise<Result<SettledCheck, Refusal>> {
     const { request, caller, timings } = submission;
-    const prepared = prepareCall(this.policy, request, caller);
+    const prepared = prepareCall(this.active.policy, request, caller);
     timings.prepare = performance.now();
     return new Promise((settle) => {
       this.batcher.submit({ caller, bytes: submission.context.bytes, submission, prepared, settle });
@@ -110,7 +96,7 @@ export class Sequencer {
   }
 
   async #decide(timed: TimedTransaction, take: TakeCalls<WaitingCheck>): Promise<BatchTimes | undefined> {
-    const { policy } = this;
+    const { policy } = this.active;
     const planned: PlannedCall[] = [];
     let events = 0;
     let bytes = 0;
@@ -151,7 +137,7 @@ export class Sequencer {
     planned: readonly PlannedCall[],
   ): Promise<readonly Result<DecidedCheck, Refusal>[]> {
     const timings = calls.map(({ submission }) => submission.timings);
-    const approvals = new BatchApprovals(timed, this.policy, this.#options.deciders);
+    const approvals = new BatchApprovals(timed, this.active.policy, this.#options.deciders);
     return (await decideBatch(approvals, planned, timings, this.#options)).map(good);
   }
 
@@ -164,7 +150,7 @@ export class Sequencer {
     const identities = calls.map(({ submission: { request, caller, context } }) => {
       return { keyName: caller.keyName, callId: request.callId, digest: context.digest };
     });
-    const repetitions = await repetitionsOf(timed, identities, { ...this.#options, policy: this.policy });
+    const repetitions = await repetitionsOf(timed, identities, { ...this.#options, policy: this.active.policy });
     const decidedCalls: WaitingCheck[] = [];
     const toDecide: PlannedCall[] = [];
     const places = repetitions.map((repetition, index) => {

@@ -8,7 +8,7 @@ import type { CallWithoutGate } from "./route.ts";
 export async function erase({ service, tenant, key, request, reply }: CallWithoutGate): Promise<FastifyReply> {
   const call = readErase(request.body);
   if (!call.ok) return refuseWith(reply, call.problem);
-  const erased = await service.workOn(tenant, (gate) => gate.erase(call.value, key?.id ?? ""));
+  const erased = await service.workOn(tenant, (gate) => gate.eraser.erase(call.value, key?.id ?? ""));
   return sendResult(reply, erased, erasedJson);
 }
 

@@ -9,7 +9,7 @@ import type { CallWithoutGate } from "./route.ts";
 export async function showEndpoints({ service, tenant, reply }: CallWithoutGate): Promise<FastifyReply> {
   const shown = await service.workOn(tenant, async (gate) => {
     const endpoints = (gate.senders?.states ?? []).map(endpointJson);
-    return good({ rows: gate.rows, endpoints });
+    return good({ rows: gate.ledger.head.seq, endpoints });
   });
   return sendResult(reply, shown);
 }

@@ -82,7 +82,7 @@ export async function listApprovals(call: ReadCall): Promise<FastifyReply> {
   }
   const approvals: string[] = [];
   for (const approval of found) {
-    const row = await gate.rowAt(approval.row);
+    const [row] = await gate.ledger.rows.rowsAt([approval.row]);
     approvals.push(objectText([...standing(call, approval), ...described(call, approval, row)]));
     await reading.next();
   }
@@ -136,7 +136,8 @@ async function show(call: RouteCall, read: Read, waitSeconds: number): Promise<F
   if (mine && !mayRead(call, latest, Date.now())) return sendJson(reply, objectText(standing(call, latest)));
   const detail = await read.run(async () => {
     const others = await sameCalls(call, read, latest);
-    return detailOf(call, latest, await gate.rowAt(latest.row), others);
+    const [row] = await gate.ledger.rows.rowsAt([latest.row]);
+    return detailOf(call, latest, row, others);
   });
   return sendJson(reply, detail);
 }

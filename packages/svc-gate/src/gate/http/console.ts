@@ -142,7 +142,8 @@ async function showSession(request: FastifyRequest, reply: FastifyReply, service
   const tenant = tenantIn(request);
   const gate = tenant === null ? good(service.root) : await service.tenants?.gateFor(tenant, reply.raw);
   if (gate?.ok !== true) return refuseWith(reply, gate?.problem ?? noSuchTenant);
-  const { name: ledger, vkeys } = gate.value.signer;
+  const { name: ledger, verifiers } = gate.value.ledger;
+  const vkeys = verifiers.map(({ text }) => text);
   const { mode } = gate.value.policy;
   const { hasApprover: approvers } = service.keys;
   return sendJson(reply, JSON.stringify({ ...sessionJson(key, session), approvers, mode, ledger, vkeys }));

@@ -10,6 +10,7 @@ import {
   type Refusal,
   type Result,
 } from "../../wire/mod.ts";
+import { gateHistory } from "../policy/active-ledger.ts";
 import type { AskedExplanation } from "../policy/hooks.ts";
 import { readBody, sendJson, Wrong } from "../request/body.ts";
 import { plainDecimal } from "./outcomes.ts";
@@ -35,7 +36,9 @@ export async function explain(call: RouteCall): Promise<unknown> {
     const { policySet, mode } = gate.policy;
     const inForce = { text: policySet.text, mode };
     const wanted = { ...asked.value, key: key?.name ?? "", inForce };
-    const explained = await explainCall(wanted, await gate.history(), (workedMs) => read.rest(workedMs));
+    const explained = await explainCall(wanted, await gateHistory(gate.ledger, gate.policy), (workedMs) =>
+      read.rest(workedMs),
+    );
     return explained.ok ? sendJson(reply, explained.value) : refuseWith(reply, explained.problem);
   });
 }

@@ -15,7 +15,7 @@ export async function checkpoint({ gate, request, reply }: RouteCall): Promise<F
   const problem =
     badQuery(query, ["cosigned"]) ?? (cosigned === null || cosigned === "1" ? undefined : '"cosigned" must be 1');
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
-  const note = cosigned === null ? await gate.checkpoint() : gate.anchors?.cosigned?.note;
+  const note = cosigned === null ? await gate.ledger.checkpoint() : gate.anchors?.cosigned?.note;
   if (note === undefined)
     return refuseWith(
       reply,
@@ -28,7 +28,7 @@ export async function checkpoint({ gate, request, reply }: RouteCall): Promise<F
 export async function tile({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
   const { "*": path } = request.params as { readonly "*": string };
   const wanted = parseTilePath(`tile/${path}`);
-  const bytes = wanted && (await gate.tile(wanted));
+  const bytes = wanted && (await gate.ledger.tile(wanted));
   if (bytes === undefined)
     return refuseWith(reply, refuse("not-found", "the signed head has no such tile; its size is in GET /checkpoint"));
   return reply

@@ -82,7 +82,7 @@ export async function sendHealth(gate: Gate, reply: FastifyReply): Promise<Fasti
     JSON.stringify({
       status: writable ? "ok" : "unavailable",
       mode: gate.policy.mode,
-      ...(gate.isStopped && { stopped: true }),
+      ...(gate.ledger.standing.stops.active.length > 0 && { stopped: true }),
     }),
   );
 }

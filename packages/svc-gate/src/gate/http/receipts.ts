@@ -35,7 +35,7 @@ export function receipts({ gate, read: reading, request, reply }: ReadCall): Fas
   const problem = badValue(call, parameters);
   const read: Result<ReceiptQuery, string> = problem === undefined ? readQuery(call.parameters) : bad(problem);
   if (!read.ok) return refuseWith(reply, refuse("invalid-query", read.problem));
-  const page = pageText(reading.through(gate.receipts(read.value)), read.value.limit);
+  const page = pageText(reading.through(gate.ledger.rows.receipts(read.value)), read.value.limit);
   return sendJson(reply, Readable.from(page, { objectMode: false }));
 }
 

@@ -1,5 +1,6 @@
 import type { FastifyReply } from "fastify";
 import { bad, good, limits, refuse, type Result } from "../../wire/mod.ts";
+import { gateHistory } from "../policy/active-ledger.ts";
 import type { AskedReport } from "../policy/hooks.ts";
 import { sendJson } from "../request/body.ts";
 import { badMoment, badNumber, badValue, queryOf, readPeriod, type Parameters, type Query } from "./query.ts";
@@ -12,7 +13,8 @@ export async function report({ gate, read, reply, request, service }: ReadCall):
   if (reportRows === undefined) return refuseWith(reply, refuse("not-found", "this gate was started without reports"));
   const asked = readAsked(queryOf(request));
   if (!asked.ok) return refuseWith(reply, refuse("invalid-query", asked.problem));
-  return sendJson(reply, await reportRows(asked.value, await gate.history(), () => read.next()));
+  const history = await gateHistory(gate.ledger, gate.policy);
+  return sendJson(reply, await reportRows(asked.value, history, () => read.next()));
 }
 
 const parameters: Parameters = {

@@ -183,7 +183,7 @@ async function receipt({ gate, request, reply }: ReadCall): Promise<FastifyReply
   const { seq } = request.params as { readonly seq: string };
   if (!/^[1-9][0-9]{0,15}$/.test(seq))
     return refuseWith(reply, refuse("not-found", "a receipt's number must be a whole number from 1"));
-  for await (const [row] of gate.receipts({ before: Number(seq) + 1, limit: 1 })) {
+  for await (const [row] of gate.ledger.rows.receipts({ before: Number(seq) + 1, limit: 1 })) {
     if (row?.seq === Number(seq)) return sendJson(reply, row.json);
   }
   return refuseWith(reply, refuse("not-found", `the receipt ${seq} does not exist`));

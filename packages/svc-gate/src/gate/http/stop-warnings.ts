@@ -42,7 +42,7 @@ export async function warningsOf(scope: StopScope, place: StopPlace): Promise<re
 
 /** The tools of the contracts that are open, with their aliases. A stop of the root holds in its tenants too. */
 function toolsOf({ service, gate, tenant }: StopPlace): ReadonlySet<string> {
-  const others = tenant === null ? [...(service.tenants?.open.values() ?? [])].map(({ source }) => source.gate) : [];
+  const others = tenant === null ? [...(service.tenants?.open.values() ?? [])].map(({ gate: open }) => open) : [];
   return new Set(
     [gate, ...others].flatMap(({ policy: { policySet } }) => [...policySet.tools.keys(), ...policySet.aliases.keys()]),
   );
@@ -56,16 +56,16 @@ async function sessionWarnings(
   { gate }: StopPlace,
 ): Promise<readonly string[]> {
   const query = { before: Number.MAX_SAFE_INTEGER, key, kind: "check" as const };
-  const [found] = await rowsOf(gate.receipts({ ...query, session: id, limit: 1 }));
+  const [found] = await rowsOf(gate.ledger.rows.receipts({ ...query, session: id, limit: 1 }));
   if (found !== undefined) return [];
-  const rows = await rowsOf(gate.receipts({ ...query, limit: readMax }));
+  const rows = await rowsOf(gate.ledger.rows.receipts({ ...query, limit: readMax }));
   const sessions = rows.flatMap(
     (json) => (JSON.parse(json) as { readonly session_id: string | null }).session_id ?? [],
   );
   return [unknown("session", `of the key ${quote(key)} has a row`, id, sessions)];
 }
 
-async function rowsOf(slices: ReturnType<Gate["receipts"]>): Promise<readonly string[]> {
+async function rowsOf(slices: ReturnType<Gate["ledger"]["rows"]["receipts"]>): Promise<readonly string[]> {
   const found: string[] = [];
   for await (const slice of slices) found.push(...slice.map(({ json }) => json));
   return found;

@@ -21,10 +21,11 @@ function noteOf(
  * changes later, the gate appends a row and logs a warning, so that a swapped `keys.json` is noticed.
  */
 export async function recordFirstKey(
-  { gate, ledger }: { readonly gate: Pick<AdminEvents, "appendAdminEvent">; readonly ledger: Ledger },
+  gate: AdminEvents & { readonly ledger: Pick<Ledger, "isShared" | "keyDigest" | "keyNotes" | "tables"> },
   first: FirstKey,
   log: Logger,
 ): Promise<void> {
+  const { ledger } = gate;
   if (ledger.isShared) return;
   const note = noteOf(ledger, first);
   const { firstKey: before } = await ledger.tables.description();

@@ -144,7 +144,10 @@ export class ActiveLedger {
 }
 
 /** Returns the ledger's rows so far, to be read again. The policy in force is compiled already. */
-export async function gateHistory(ledger: Ledger, { contract, policySet }: ActivePolicy): Promise<GateHistory> {
+export async function gateHistory(
+  ledger: Pick<Ledger, "keyDigest" | "rows" | "signedSize">,
+  { contract, policySet }: ActivePolicy,
+): Promise<GateHistory> {
   const isInForce = (digest: string): boolean => digest === contract;
   const { rows } = ledger;
   return {

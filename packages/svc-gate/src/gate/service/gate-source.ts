@@ -55,20 +55,17 @@ export interface GateSource {
   readonly keepsStricterMode?: boolean | undefined;
 }
 
-export interface OpenGate {
+/** A source whose ledger is open, before any decision. */
+export interface OpenedGate {
   readonly gate: Gate;
   readonly ledger: Ledger;
-}
-
-/** A source whose ledger is open, before any decision. */
-export interface OpenedGate extends OpenGate {
   /**
    * Puts the source's contract and mode in force. This is the first step of a start that changes the ledger.
    *
    * @returns the change; undefined if nothing changed
    * @throws {StartRefused}
    */
-  begin(): Promise<Reloaded | undefined>;
+  readonly begin: () => Promise<Reloaded | undefined>;
 }
 
 /**
@@ -123,7 +120,7 @@ export async function openFrom(source: GateSource, shared: SharedParts, earlier?
       anchors,
       acceptChange: !isAgain && source.acceptChange,
     });
-    return { ledger, gate, begin: () => begin(gate, { source, policySet, log, isAgain }) };
+    return { gate, ledger, begin: () => begin(gate, { source, policySet, log, isAgain }) };
   } catch (error) {
     await anchors?.close();
     await ledger.close();
@@ -137,7 +134,7 @@ export async function openFrom(source: GateSource, shared: SharedParts, earlier?
  *
  * @throws {LedgerRefused} if a later version of the gate wrote the ledger
  */
-export async function asRecorded(source: GateSource, ledger: Ledger, shared: SharedParts): Promise<OpenGate> {
+export async function asRecorded(source: GateSource, ledger: Ledger, shared: SharedParts): Promise<Gate> {
   const { contract, mode, engine: writer } = await recordedPolicy(ledger);
   if (isLater(writer))
     throw new LedgerRefused(`a later version of the gate (${writer}) wrote this ledger: use that version`);
@@ -148,7 +145,7 @@ export async function asRecorded(source: GateSource, ledger: Ledger, shared: Sha
   const gate = overLedger({ ...parts, source: { ...source, acceptClock: true } });
   await gate.senders?.look();
   await gate.passHead(true); // The stops and the policy are those of the last row from here on.
-  return { ledger, gate };
+  return gate;
 }
 
 /** Makes the anchors of a ledger, which receive its heads from now on. */
@@ -252,7 +249,7 @@ async function begin(gate: Gate, { source, policySet, log, isAgain }: Beginning)
       "the contract in force on the shared ledger is not the one in this gate's files. This gate uses the one in force; " +
         `run \`${reloadCommand(tenant)}\` to put the files in force`,
     );
-  if (gate.isStopped && !isAgain)
+  if (gate.ledger.standing.stops.active.length > 0 && !isAgain)
     log.warn({ tenant }, "a stop is in force, so calls are blocked: `svc-gate stop --list` shows it");
   return begun.value;
 }

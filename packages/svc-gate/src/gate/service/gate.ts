@@ -1,9 +1,8 @@
 import type { MakeAdminEvent, AdminEvents } from "../policy/admin-event.ts";
 import type { PolicySet } from "../../contract/mod.ts";
 import { NotKept } from "../../ledger/errors.ts";
-import type { InForce, Ledger, Rows, Scrubbed } from "../../ledger/mod.ts";
-import type { Durable, Receipt, StoredRow } from "../../ledger/entry/mod.ts";
-import type { Tile } from "../../ledger/tree/mod.ts";
+import type { InForce, Ledger, Scrubbed } from "../../ledger/mod.ts";
+import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import { bad, good, type CheckRequest, type KeyKind, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring/mod.ts";
 import type { Approval, Stop } from "../../approvals/mod.ts";
@@ -16,12 +15,11 @@ import type { Senders } from "../notify/notifier.ts";
 import { OutcomeDesk } from "../outcomes/desk.ts";
 import { answerBody } from "../core/answer.ts";
 import { alignCounters, foldAhead, freshLoss, type FoldedCounter, type Progress } from "./counters.ts";
-import { Eraser, type Erased } from "../erasure/eraser.ts";
-import type { EraseRequest } from "../erasure/request.ts";
+import { Eraser } from "../erasure/eraser.ts";
 import { Retention, type RetentionOptions } from "../erasure/retention.ts";
 import { pinReading, pinTrails } from "../anchoring/pin-standing.ts";
 import { completeStops } from "../policy/stops.ts";
-import { exclusiveBy, gateHistory, unavailable, type TimedTransaction } from "../policy/active-ledger.ts";
+import { exclusiveBy, unavailable, type TimedTransaction } from "../policy/active-ledger.ts";
 import type { Turns } from "../admission/turns.ts";
 import type { Admission } from "../admission/batcher.ts";
 import { Sequencer, type SequencerOptions } from "../core/sequencer.ts";
@@ -111,10 +109,18 @@ export async function openGate(
 /** One gate: a policy and a ledger. It decides checks and reads its receipts. */
 export class Gate implements AdminEvents {
   readonly #options: GateOptions;
-  readonly #ledger: Ledger;
   readonly #sequencer: Sequencer;
-  readonly #eraser: Eraser;
   readonly #retention: Retention | undefined;
+  /** For readers: only the gate itself adds to its ledger. */
+  readonly ledger: Omit<Ledger, "begin" | "keepContract" | "keepCounter" | "scrub">;
+  /** The ledger's anchors; undefined if there are none. */
+  readonly anchors: Anchors | undefined;
+  /** The calls that wait for a verdict, and which more may. */
+  readonly admission: Admission;
+  /** Rejects if a fault ends the gate; it then answers nothing more. */
+  readonly failed: Promise<never>;
+  /** Erases parts of receipts, between batches; see docs/guides/erasure.md. */
+  readonly eraser: Eraser;
   /** Where persons decide this ledger's calls, and calls like them. */
   readonly approvals: ApprovalDesk;
   readonly grants: GrantDesk;
@@ -127,16 +133,20 @@ export class Gate implements AdminEvents {
 
   constructor(options: GateOptions) {
     this.#options = options;
-    this.#ledger = options.ledger;
-    const mode = options.ledger.modeAtOpen ?? options.mode ?? "observe";
+    const { ledger, retention } = options;
+    this.ledger = ledger;
+    this.anchors = options.anchors;
+    const mode = ledger.modeAtOpen ?? options.mode ?? "observe";
     const onApprovals: GateOptions["onApprovals"] = (changed) => {
       this.approvals.changed(changed);
       options.onApprovals?.(changed);
     };
     this.#sequencer = new Sequencer({ ...options, onApprovals }, activePolicy(options.policySet, mode));
-    const { ledger, retention } = options;
+    const { batcher } = this.#sequencer;
+    this.admission = batcher;
+    this.failed = batcher.failed;
     const policy = (): ActivePolicy => this.policy;
-    const exclusive = exclusiveBy((work) => this.#sequencer.batcher.exclusive(work));
+    const exclusive = exclusiveBy((work) => batcher.exclusive(work));
     const deciders = options.deciders ?? nobody;
     const onChange = options.observer && ((approval: Approval) => options.observer?.approvalChanged(approval));
     this.approvals = new ApprovalDesk({ ledger, policy, exclusive, deciders, onChange });
@@ -144,7 +154,7 @@ export class Gate implements AdminEvents {
     this.outcomes = new OutcomeDesk({ ledger, policy, exclusive });
     this.events = new EventFeed({ ledger, endDue: () => this.approvals.endDue(), askEveryMs });
     this.senders = options.senders?.(this.events);
-    this.#eraser = new Eraser({
+    this.eraser = new Eraser({
       ledger,
       appendAdminEvent: async (makeEvent) => {
         const appended = await this.appendAdminEvent(makeEvent);
@@ -153,18 +163,13 @@ export class Gate implements AdminEvents {
       },
       scrub: (rewrite) => this.#scrub(rewrite),
     });
-    this.#retention = retention && new Retention({ ...retention, ledger, eraser: this.#eraser });
-    this.#sequencer.batcher.failed.catch(() => this.#endErasing());
+    this.#retention = retention && new Retention({ ...retention, ledger, eraser: this.eraser });
+    this.failed.catch(() => this.#endErasing());
   }
 
   /** The policy that decides now. */
   get policy(): ActivePolicy {
-    return this.#sequencer.policy;
-  }
-
-  /** Rejects if a fault ends the gate; it then answers nothing more. */
-  get failed(): Promise<never> {
-    return this.#sequencer.batcher.failed;
+    return this.#sequencer.active.policy;
   }
 
   /** True if nothing is waiting, nothing is being decided, and no event is on its way. */
@@ -234,12 +239,7 @@ export class Gate implements AdminEvents {
   /** The stops in force, including those of the root. */
   async stops(): Promise<Result<readonly Stop[], Refusal>> {
     const followed = this.#options.rootStops === undefined ? good(undefined) : await this.passHead();
-    return followed.ok ? good((await this.#ledger.standing.now()).stops.active) : followed;
-  }
-
-  /** True if a stop was in force when this gate last wrote or read the ledger. */
-  get isStopped(): boolean {
-    return this.#ledger.standing.stops.active.length > 0;
+    return followed.ok ? good((await this.ledger.standing.now()).stops.active) : followed;
   }
 
   /** Waits until every batch that began before has ended. The next one follows the root's stops. */
@@ -247,16 +247,11 @@ export class Gate implements AdminEvents {
     return this.#sequencer.batcher.exclusive(({ transaction }) => transaction.abort(), { anyClock });
   }
 
-  /** Erases parts of receipts, between batches; see docs/guides/erasure.md. */
-  erase(request: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
-    return this.#eraser.erase(request, by);
-  }
-
   async #scrub(rewrite: boolean): Promise<Scrubbed> {
     let left: Scrubbed = "later";
     const scrub = async ({ transaction }: TimedTransaction): Promise<void> => {
       await transaction.abort();
-      left = await this.#ledger.scrub(rewrite);
+      left = await this.#options.ledger.scrub(rewrite);
     };
     await this.#sequencer.batcher.exclusive(scrub, { anyClock: true });
     return left;
@@ -264,31 +259,10 @@ export class Gate implements AdminEvents {
 
   async #endErasing(): Promise<void> {
     this.approvals.waits.close();
-    this.#eraser.close();
+    this.eraser.close();
     await this.senders?.end();
     this.events.close();
     await this.#retention?.stop();
-  }
-
-  /** The ledger's anchors; undefined if there are none. */
-  get anchors(): Anchors | undefined {
-    return this.#options.anchors;
-  }
-
-  /** The ledger's name, and the public keys that sign its heads: C2SP vkeys. */
-  get signer(): { readonly name: string; readonly vkeys: readonly string[] } {
-    const { name, verifiers } = this.#ledger;
-    return { name, vkeys: verifiers.map(({ text }) => text) };
-  }
-
-  /** Returns the latest signed head, a C2SP checkpoint. */
-  checkpoint(): Promise<string> {
-    return this.#ledger.checkpoint();
-  }
-
-  /** Returns a tile of the tree or a bundle of its leaves; undefined if the signed head has no such tile. */
-  tile(tile: Tile): Promise<Buffer | undefined> {
-    return this.#ledger.tile(tile);
   }
 
   /**
@@ -330,7 +304,7 @@ export class Gate implements AdminEvents {
 
   /** Records that another key signs heads since this start. Both keys sign the head with this row. */
   async #recordSigner(): Promise<Result<void, Refusal>> {
-    const change = this.#ledger.signerChange;
+    const change = this.ledger.signerChange;
     if (change === undefined) return good(undefined);
     const { to } = change;
     const prepared = await this.#prepare(this.policy.policySet); // The row names a contract, so the contract's text is stored first.
@@ -349,7 +323,7 @@ export class Gate implements AdminEvents {
    * gate may have changed it.
    */
   async #put(wanted: WantedPolicy, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
-    const ledger = this.#ledger;
+    const { ledger } = this.#options;
     const prepared = await this.#prepare(wanted.policySet ?? this.policy.policySet);
     if (!prepared.ok) return prepared;
     const ahead = prepared.value;
@@ -381,7 +355,7 @@ export class Gate implements AdminEvents {
         });
       }
       const receipt = (await transaction.commit(next)).at(-1);
-      this.#sequencer.activate(next);
+      this.#sequencer.active.activate(next);
       this.approvals.changed(ended);
       outcome = good({ changed, before, now: next, folded, receipt });
     };
@@ -395,23 +369,18 @@ export class Gate implements AdminEvents {
    */
   async #prepare(policySet: PolicySet): Promise<Result<ReadonlyMap<string, Progress>, Refusal>> {
     try {
-      await this.#ledger.keepContract(policySet.text);
-      return good(await foldAhead(policySet, this.#ledger));
+      await this.#options.ledger.keepContract(policySet.text);
+      return good(await foldAhead(policySet, this.#options.ledger));
     } catch (error) {
       if (error instanceof NotKept) return bad(unavailable(error));
       throw error;
     }
   }
 
-  /** The calls that wait for a verdict, and which more may. */
-  get admission(): Admission {
-    return this.#sequencer.batcher;
-  }
-
   /** Returns true if a check can be answered now: there is space for a receipt, and the clock is right. */
   async isServing(): Promise<boolean> {
-    const { isShared, head } = this.#ledger;
-    return (isShared || this.#options.clock.read(head.at).ok) && (await this.#ledger.hasRoom());
+    const { isShared, head } = this.ledger;
+    return (isShared || this.#options.clock.read(head.at).ok) && (await this.ledger.hasRoom());
   }
 
   /**
@@ -422,48 +391,16 @@ export class Gate implements AdminEvents {
     const refusal = this.admission.refusalFor("", 0);
     if (refusal?.code === "stopping") return "the gate is stopping";
     if (refusal !== undefined) return "the queue is full";
-    if (this.#sequencer.isSuperseded) return "a later version of the gate serves this ledger";
-    const time = this.#options.clock.read(this.#ledger.head.at);
+    if (this.#sequencer.active.isSuperseded) return "a later version of the gate serves this ledger";
+    const time = this.#options.clock.read(this.ledger.head.at);
     if (!time.ok) return time.problem;
-    return (await this.#ledger.hasRoom()) ? pinTrails(this.#ledger.pin?.reading) : "the ledger cannot take a receipt";
+    return (await this.ledger.hasRoom()) ? pinTrails(this.ledger.pin?.reading) : "the ledger cannot take a receipt";
   }
 
   /** The state of each anchor of the ledger, for metrics: the head pin first. */
   get anchorReadings(): readonly AnchorReading[] {
-    const { pin } = this.#ledger;
-    return [...(pin === undefined ? [] : [pinReading(pin.reading, this.rows)]), ...(this.anchors?.readings ?? [])];
-  }
-
-  /** Counts the approvals that wait for a person now. */
-  async waiting(): ReturnType<Ledger["tables"]["waiting"]> {
-    return this.#ledger.tables.waiting(Date.now());
-  }
-
-  /** The number of the ledger's last row. */
-  get rows(): number {
-    return this.#ledger.head.seq;
-  }
-
-  /** Returns the text of current or earlier contracts, by its SHA-256 in hex. */
-  async rules(digest: string): Promise<string | undefined> {
-    const { contract, policySet } = this.policy;
-    return digest === contract ? policySet.text : this.#ledger.rows.contractText(digest);
-  }
-
-  receipts(query: Parameters<Rows["receipts"]>[0]): ReturnType<Rows["receipts"]> {
-    return this.#ledger.rows.receipts(query);
-  }
-
-  /** Returns a row by its number; undefined if there is none. */
-  async rowAt(seq: number): Promise<StoredRow | undefined> {
-    for await (const [row] of this.#ledger.rows.find({ before: seq + 1, limit: 1 }))
-      return row?.seq === seq ? row : undefined;
-    return undefined;
-  }
-
-  /** Returns the rows so far, to be read again. */
-  history(): ReturnType<typeof gateHistory> {
-    return gateHistory(this.#ledger, this.policy);
+    const { head, pin } = this.ledger;
+    return [...(pin === undefined ? [] : [pinReading(pin.reading, head.seq)]), ...(this.anchors?.readings ?? [])];
   }
 
   /**
@@ -475,9 +412,9 @@ export class Gate implements AdminEvents {
   verify(turns?: Turns): Promise<AnchoredCheck> {
     this.#nextWalk ??= this.#walk.then(() => {
       this.#nextWalk = undefined;
-      const walk = this.#ledger
+      const walk = this.ledger
         .verify(turns && ((slice) => turns.run(slice)))
-        .then((check) => compareWithAnchors(check, this.#options.anchors));
+        .then((check) => compareWithAnchors(check, this.anchors));
       this.#walk = walk.catch(() => undefined);
       return walk;
     });

@@ -8,7 +8,7 @@ import type { Notifier } from "../notify/notifier.ts";
 import type { Places } from "../admission/places.ts";
 import type { Budget } from "../admission/queue.ts";
 import type { KeyRing } from "../keys/keys.ts";
-import { loadPolicySet, type OpenGate, type GateSource } from "./gate-source.ts";
+import { loadPolicySet, type GateSource } from "./gate-source.ts";
 import { HookedCalls } from "./hooked-calls.ts";
 import type { Rates } from "../keys/rate.ts";
 import { explainRates, streamPlaces, waitPlaces } from "../admission/open-requests.ts";
@@ -28,7 +28,7 @@ export interface ReloadTests {
 export interface ServiceOptions {
   readonly log: Logger;
   readonly keys: KeyRing;
-  readonly root: OpenGate;
+  readonly root: Gate;
   readonly rootSource: GateSource;
   /** Undefined on a gate without tenants. */
   readonly tenants: Tenants | undefined;
@@ -84,7 +84,7 @@ export class Service {
   }
 
   get root(): Gate {
-    return this.#options.root.gate;
+    return this.#options.root;
   }
 
   get tenants(): Tenants | undefined {
@@ -97,7 +97,7 @@ export class Service {
 
   /** The gate of the root (null) or of a tenant, if it is open now. */
   openGate(tenant: string | null): Gate | undefined {
-    return tenant === null ? this.root : this.tenants?.open.get(tenant)?.source.gate;
+    return tenant === null ? this.root : this.tenants?.open.get(tenant)?.gate;
   }
 
   get publicUrl(): string | undefined {
@@ -143,7 +143,7 @@ export class Service {
 
   async #readings(): Promise<Readings> {
     const { contract, mode } = this.root.policy;
-    const open = [...(this.tenants?.open.values() ?? [])].map(({ source }) => source.gate);
+    const open = [...(this.tenants?.open.values() ?? [])].map(({ gate }) => gate);
     const gates = [this.root, ...open];
     const queued = gates.map(({ admission }) => admission.queued);
     return {
@@ -153,7 +153,7 @@ export class Service {
         paused: sum(queued.map(({ paused }) => paused)),
       },
       waitingReads: this.reads.waiting,
-      rows: sum(gates.map(({ rows }) => rows)),
+      rows: sum(gates.map(({ ledger }) => ledger.head.seq)),
       inForce: { contract, mode },
       keys: this.keys.live,
       tenants: open.length,
@@ -171,8 +171,8 @@ export class Service {
    */
   async drain(): Promise<void> {
     this.reads.close();
-    for (const { source } of this.tenants?.open.values() ?? []) {
-      const { admission, approvals, events } = source.gate;
+    for (const { gate } of this.tenants?.open.values() ?? []) {
+      const { admission, approvals, events } = gate;
       await admission.endPauses();
       approvals.waits.close();
       events.close();
@@ -228,7 +228,7 @@ export class Service {
       if (!sources.ok) return bad(this.#badPlaces(tenant, sources.problem));
       await tenants.redefine(sources.value);
     }
-    if (tenant === null) return this.#reloadGate(root.gate, rootSource, mode, by);
+    if (tenant === null) return this.#reloadGate(root, rootSource, mode, by);
     const source = tenants?.sourceOf(tenant);
     if (tenants === undefined || source === undefined) return bad(noSuchTenant);
     return tenants.workOn(tenant, (gate) => this.#reloadGate(gate, source, mode, by), mode);
@@ -277,7 +277,7 @@ const countMs = 1000;
 
 /** Counts the approvals that wait for a person; undefined if a ledger does not answer in time. */
 async function waitingIn(gates: readonly Gate[]): Promise<Readings["waiting"]> {
-  const counting = Promise.all(gates.map((gate) => gate.waiting())).catch(() => undefined);
+  const counting = Promise.all(gates.map(({ ledger }) => ledger.tables.waiting(Date.now()))).catch(() => undefined);
   const counts = await Promise.race([counting, setTimeout(countMs, undefined, { ref: false })]);
   return counts && { calls: sum(counts.map(({ calls }) => calls)), late: sum(counts.map(({ late }) => late)) };
 }

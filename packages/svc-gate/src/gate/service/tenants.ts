@@ -3,7 +3,7 @@ import type { InForce } from "../../ledger/mod.ts";
 import { bad, good, refuse, type Mode, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Gate } from "./gate.ts";
 import type { Notifier } from "../notify/notifier.ts";
-import { openFrom, type OpenGate, type GateSource, type SharedParts } from "./gate-source.ts";
+import { openFrom, type GateSource, type SharedParts } from "./gate-source.ts";
 
 export interface TenantsOptions extends SharedParts {
   /** The most tenants that are open at once, besides those that an operator works on. Each uses resources of its ledger's engine. */
@@ -11,7 +11,7 @@ export interface TenantsOptions extends SharedParts {
   /** A tenant without requests for this time is closed, in milliseconds. */
   readonly idleMs: number;
   /** Opens the gate of a tenant; by default from its files, and puts them in force. */
-  readonly open?: ((source: GateSource, earlier: InForce | undefined) => Promise<OpenGate>) | undefined;
+  readonly open?: ((source: GateSource, earlier: InForce | undefined) => Promise<Gate>) | undefined;
 }
 
 /** A tenant that could not be opened is not tried again before this time, because opening reads files. */
@@ -25,7 +25,7 @@ interface Opening {
 
 /** An open tenant. Pending answers keep it open. */
 interface Open {
-  readonly source: OpenGate;
+  readonly gate: Gate;
   readonly waiting: Set<ServerResponse>;
   /** The number of running operator requests. */
   works: number;
@@ -63,7 +63,7 @@ export class Tenants {
   }
 
   /** The tenants that are open now. */
-  get open(): ReadonlyMap<string, { readonly source: OpenGate }> {
+  get open(): ReadonlyMap<string, Pick<Open, "gate">> {
     return this.#open;
   }
 
@@ -76,7 +76,7 @@ export class Tenants {
     const found = this.#open.get(id);
     const opened = found === undefined ? await this.#opened(id) : good(found);
     if (!opened.ok) return opened;
-    const { waiting, source } = opened.value;
+    const { waiting, gate } = opened.value;
     opened.value.askedAt = performance.now();
     // If the client disconnected while the tenant was opening, its `close` event has already fired. Then a registered
     // response would keep the tenant open forever.
@@ -84,7 +84,7 @@ export class Tenants {
       waiting.add(response);
       response.once("close", () => waiting.delete(response));
     }
-    return good(source.gate);
+    return good(gate);
   }
 
   /**
@@ -103,7 +103,7 @@ export class Tenants {
     const open = opened.value;
     open.works += 1;
     try {
-      return await work(open.source.gate);
+      return await work(open.gate);
     } finally {
       open.works -= 1;
       open.askedAt = performance.now();
@@ -135,7 +135,7 @@ export class Tenants {
       const { shared } = this.#sources.get(id)?.ledger ?? {};
       if (open === undefined) await shared?.database.passHead(shared.ledger);
       else {
-        const passed = await open.source.gate.passHead();
+        const passed = await open.gate.passHead();
         if (!passed.ok) return passed;
       }
     }
@@ -188,14 +188,14 @@ export class Tenants {
     try {
       await this.#closing.get(id);
       const { open: openGate = (each, earlier) => openAndBegin(each, this.#options, earlier) } = this.#options;
-      const opened = await openGate({ ...source, keepsStricterMode }, this.#earlier.get(id));
+      const gate = await openGate({ ...source, keepsStricterMode }, this.#earlier.get(id));
       if (!this.#sources.has(id)) {
-        await closeGate(opened);
+        await closeGate(gate);
         return bad(noSuchTenant);
       }
-      const open: Open = { source: opened, waiting: new Set(), works: 0, askedAt: performance.now() };
+      const open: Open = { gate, waiting: new Set(), works: 0, askedAt: performance.now() };
       this.#open.set(id, open);
-      opened.gate.failed.catch((error: unknown) => this.#fault(id, open, error));
+      gate.failed.catch((error: unknown) => this.#fault(id, open, error));
       return good(open);
     } catch (error) {
       return bad(this.#unavailable(id, error));
@@ -229,16 +229,16 @@ export class Tenants {
     if (open === undefined) return Promise.resolve();
     this.#open.delete(id);
     this.#remember(id, open);
-    const closing = open.source.gate
+    const closing = open.gate
       .drain()
-      .then(() => closeGate(open.source))
+      .then(() => closeGate(open.gate))
       .finally(() => this.#closing.delete(id));
     this.#closing.set(id, closing);
     return closing;
   }
 
-  #remember(id: string, { source }: Open): void {
-    const { contract, mode, engine } = source.gate.policy;
+  #remember(id: string, { gate }: Open): void {
+    const { contract, mode, engine } = gate.policy;
     this.#earlier.set(id, { contract, mode, engine });
   }
 
@@ -255,8 +255,8 @@ export class Tenants {
     this.#remember(id, open);
     this.#unavailable(id, error);
     for (const response of open.waiting) response.destroy();
-    open.source.gate.anchors?.close().catch(() => undefined);
-    open.source.ledger.close().catch(() => undefined);
+    open.gate.anchors?.close().catch(() => undefined);
+    open.gate.ledger.close().catch(() => undefined);
   }
 
   #unavailable(id: string, error: unknown): Refusal {
@@ -271,24 +271,24 @@ export class Tenants {
   }
 }
 
-async function openAndBegin(source: GateSource, shared: SharedParts, earlier: InForce | undefined): Promise<OpenGate> {
-  const opened = await openFrom(source, shared, earlier);
-  await opened.begin().catch(async (error: unknown) => {
-    await closeGate(opened);
+async function openAndBegin(source: GateSource, shared: SharedParts, earlier: InForce | undefined): Promise<Gate> {
+  const { gate, begin } = await openFrom(source, shared, earlier);
+  await begin().catch(async (error: unknown) => {
+    await closeGate(gate);
     throw error;
   });
-  return opened;
+  return gate;
 }
 
 export const noSuchTenant: Refusal = refuse("not-found", "the tenant does not exist");
 
-async function closeGate({ gate, ledger }: OpenGate): Promise<void> {
-  await gate.anchors?.close();
+export async function closeGate({ anchors, ledger }: Gate): Promise<void> {
+  await anchors?.close();
   await ledger.close();
 }
 
-function isIdle({ source, waiting, works }: Open): boolean {
-  return waiting.size === 0 && works === 0 && source.gate.isIdle;
+function isIdle({ gate, waiting, works }: Open): boolean {
+  return waiting.size === 0 && works === 0 && gate.isIdle;
 }
 
 function byTenant(sources: readonly GateSource[]): ReadonlyMap<string, GateSource> {

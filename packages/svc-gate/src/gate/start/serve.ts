@@ -24,7 +24,7 @@ import { Budget } from "../admission/queue.ts";
 import { listen, openOps, requireFreePorts } from "./listen.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { openFilesWarning } from "../settings/gate-files.ts";
-import { openFrom, type OpenedGate, type OpenGate, type GateSource, type SharedParts } from "../service/gate-source.ts";
+import { openFrom, type OpenedGate, type GateSource, type SharedParts } from "../service/gate-source.ts";
 import { StartRefused } from "../errors.ts";
 import { Rates } from "../keys/rate.ts";
 import { RefusedInputs } from "../core/refused-inputs.ts";
@@ -35,7 +35,7 @@ import { endpointsOf } from "../notify/endpoints.ts";
 import { Notifier } from "../notify/notifier.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { areTracesAsked, openTraces, type Traces } from "../telemetry/traces.ts";
-import { Tenants } from "../service/tenants.ts";
+import { closeGate, Tenants } from "../service/tenants.ts";
 import { collectWarnings } from "./warnings.ts";
 import { engine } from "../version.ts";
 
@@ -112,19 +112,19 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
   const tls = await readTls(config);
   const traces = await openTracesIfAsked(log);
   const opened = await openLedgers(config, log);
-  const { root, rootSource, tenants, readSources, metrics, database, notifier, budget, close } = opened;
+  const { rootSource, tenants, readSources, metrics, database, notifier, budget, close } = opened;
+  const { gate: root, ledger, begin } = opened.root;
   try {
     const { keys, first } = await openKeys(config, root, tenants, log);
     opened.deciders.use(keys);
-    const tests = testsOfReload(config, hooks);
     const rates = new Rates({
       fallback: (tenant) => (tenant === null ? undefined : tenants?.sourceOf(tenant)?.rate) ?? config.rate,
     });
-    const begun = await root.begin();
+    const begun = await begin();
     if (first !== undefined) await recordFirstKey(root, first, log);
-    const parts = { log, keys, root, rootSource, tenants, readSources, tests, metrics, notifier, traces, rates, hooks };
+    const parts = { log, keys, root, rootSource, tenants, readSources, metrics, notifier, traces, rates, hooks };
     const { connections, publicUrl } = config;
-    const service = new Service({ ...parts, budget, connections, publicUrl });
+    const service = new Service({ ...parts, tests: testsOfReload(config, hooks), budget, connections, publicUrl });
     const door = openConsole(config, { keys, log, ...hooks });
     const server = makeServer({ service, ...config, console: door, log, tls });
     const ops = await openOps(service, config, log);
@@ -139,22 +139,22 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     void tenants?.openForSenders(notifier);
     // This is last, so that a refused start leaves no timer behind.
     told.end();
-    const follow = followOthers(keys, root.gate);
+    const follow = followOthers(keys, root);
     const refreshing = database && setInterval(() => follow().catch(noRefresh), refreshMs).unref();
     return {
       address,
       ops: ops?.address,
       console: door && consoleUrl(config, address),
       noConsole: config.console === undefined ? noConsole(config) : undefined,
-      gate: root.gate,
-      ledger: root.ledger,
+      gate: root,
+      ledger,
       reads: service.reads,
-      contracts: root.gate.policy.policySet.contracts,
+      contracts: root.policy.policySet.contracts,
       tenants: opened.tenantsAtStart,
       made: first?.made,
       modeChange: modeChangeOf(begun, config),
       warnings: told.sentences,
-      failed: root.gate.failed,
+      failed: root.failed,
       reload: (by) => service.reloadAll(by),
       stop: async () => {
         await service.drain();
@@ -246,8 +246,7 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
   });
   const close = async (): Promise<void> => {
     await opened.tenants?.close();
-    await root.gate.anchors?.close();
-    await root.ledger.close();
+    await closeGate(root.gate);
     await database?.close();
   };
   const tenantsAtStart = entries.value.length;
@@ -299,14 +298,14 @@ function modeChangeOf(begun: Reloaded | undefined, { modeSetting: setting }: Con
  */
 async function openKeys(
   { apiKey, dataDir, databaseUrl }: Config,
-  { gate, ledger }: OpenGate,
+  gate: Gate,
   tenants: Tenants | undefined,
   log: Logger,
 ): Promise<{ readonly keys: KeyRing; readonly first: FirstKey | undefined }> {
   const first = databaseUrl !== undefined && apiKey === undefined ? undefined : await loadFirstKey(dataDir, apiKey);
   if (first?.warning !== undefined) log.warn(first.warning);
   const isTenant = (id: string): boolean => tenants?.has(id) === true;
-  const keys = await KeyRing.open({ gate, ledger, firstKey: first?.digest, isTenant });
+  const keys = await KeyRing.open({ gate, ledger: gate.ledger, firstKey: first?.digest, isTenant });
   if (keys.isEmpty && first === undefined) throw keys.recorded.length === 0 ? noKey : allRevoked;
   if (keys.isFirstKeyReplaced && apiKey !== undefined)
     log.warn(

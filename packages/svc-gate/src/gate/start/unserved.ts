@@ -10,7 +10,8 @@ import { Notifier } from "../notify/notifier.ts";
 import { makeServer } from "../http/server.ts";
 import { KeyRing } from "../keys/keys.ts";
 import { Rates } from "../keys/rate.ts";
-import { asRecorded, type GateSource, type OpenGate, type SharedParts } from "../service/gate-source.ts";
+import { asRecorded, type GateSource, type SharedParts } from "../service/gate-source.ts";
+import type { Gate } from "../service/gate.ts";
 import { Service } from "../service/service.ts";
 import { Tenants } from "../service/tenants.ts";
 import { tenantId } from "../settings/tenants-file.ts";
@@ -66,11 +67,11 @@ async function askedOn<Value>(
   const shared: SharedParts = { log, observer: metrics, budget: new Budget(), deciders, notifier };
   const rootSource = sourceOf(place, null);
   const root = await asRecorded(rootSource, ledger, shared);
-  const keys = await KeyRing.open({ gate: root.gate, ledger, firstKey: "", isTenant: (id) => tenantId.test(id) });
+  const keys = await KeyRing.open({ gate: root, ledger, firstKey: "", isTenant: (id) => tenantId.test(id) });
   deciders.use(keys);
   let failure: unknown;
   const rootStops = async (): Promise<Stops> => (await ledger.standing.now()).stops;
-  const open = async (source: GateSource): Promise<OpenGate> => {
+  const open = async (source: GateSource): Promise<Gate> => {
     try {
       return await asRecorded(source, await openIn(source.tenant, openLedger), { ...shared, rootStops });
     } catch (error) {
@@ -112,7 +113,7 @@ async function askedOn<Value>(
       return { status: answer.statusCode, text: answer.payload };
     });
   } finally {
-    await root.gate.drain();
+    await root.drain();
     await tenants?.close();
     await keys.close();
     await server.close();
