@@ -61,7 +61,7 @@ const scenarios: readonly SharedScenario[] = [
       assert.deepEqual((await ask(one, "/receipts?tool_name=Pay")).json.receipts, []);
     },
     defect: {
-      within: "AppendTransaction.append",
+      within: "checkRow",
       find: "{ session: entry.sessionId, tool: entry.toolName, verdict: entry.verdict }",
       put: "{ session: entry.sessionId, tool: entry.alias ?? entry.toolName, verdict: entry.verdict }",
     },

@@ -121,7 +121,7 @@ const scenarios: readonly SharedScenario[] = [
       assert.equal((await one.operates("/admin/keys/spare/revoke", {})).status, 200);
       await assertRefused(other, byKey, /act keys.revoke followed/);
     },
-    defect: { within: "endOfAllow", find: "transaction.changed > row", put: "false" },
+    defect: { within: "endOfAllow", find: "transaction.store.changed > row", put: "false" },
   },
   {
     rule: "C21: a gate repeats the answer to the check that used an approval at another gate, once for all",

@@ -325,7 +325,7 @@ function signedHeads(there: Databases): void {
       );
       const ledger = await ledgerOn(at, await open(t, { url: at.url }));
       const transaction = await ledger.begin();
-      assert.equal(transaction.signer, now[0]?.text);
+      assert.equal(transaction.store.signer, now[0]?.text);
       await transaction.abort();
       assert.equal((await ask(later, "/ledger/verify")).json.ok, true);
     });

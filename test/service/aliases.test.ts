@@ -300,7 +300,7 @@ const scenarios: readonly Scenario[] = [
       assert.deepEqual(await receiptsOf(desk, "Pai"), [unknown]);
       await assertVerifies(desk);
     },
-    defect: { within: "AppendTransaction.append", find: "entry.alias ?? entry.toolName", put: "entry.toolName" },
+    defect: { within: "checkRow", find: "entry.alias ?? entry.toolName", put: "entry.toolName" },
   },
   {
     rule: "verification finds a row whose column hides it from the filter by the tool",
@@ -340,7 +340,7 @@ const scenarios: readonly Scenario[] = [
     },
     // The leaf names the alias, so a replay finds another tool.
     defect: {
-      within: "AppendTransaction.append",
+      within: "checkRow",
       find: "entry.routed ? entry.toolName : null",
       put: "entry.routed ? (entry.alias ?? entry.toolName) : null",
     },

@@ -242,7 +242,7 @@ runScenarios("keys of hosts", [
       assert.equal("key_kind" in (await ask(desk, `/receipts/${ofOther.receipt.seq}`)).json, false);
       await assertLedgerHolds(desk);
     },
-    defect: { within: "AppendTransaction.append", find: "entry.keyKind", put: "undefined" },
+    defect: { within: "checkRow", find: "entry.keyKind", put: "undefined" },
   },
   {
     rule: "a counter counts a host's call by the facts that count, also when it begins later",

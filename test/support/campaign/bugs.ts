@@ -36,7 +36,7 @@ export const planted = {
   ],
   /** The gate uses its own machine's clock. */
   "goes-by-its-own-clock": [
-    { within: "ActiveLedger.transact", find: "clock.read($head, transaction.sharedTime)", put: "clock.read($head)" },
+    { within: "ActiveLedger.transact", find: "clock.read($head, transaction.store.at)", put: "clock.read($head)" },
   ],
   /** The gate treats a COMMIT with a lost answer as done. */
   "believes-in-the-best": [{ within: "PostgresTransaction.#end.isKept", value: "outcome.failed === undefined" }],

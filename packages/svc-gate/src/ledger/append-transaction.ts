@@ -1,21 +1,24 @@
 import { canonical } from "../wire/mod.ts";
 import { cancelledBy, reopenedBy, withStopAct, type Approval, type Grant, type Stops } from "../approvals/mod.ts";
-import type {
-  CheckEntry,
-  ChangeEntry,
-  OutcomeEntry,
-  ResultEntry,
-  CounterEvent,
-  CounterLookup,
-  FoldedEvent,
+import {
+  changeRow,
+  checkRow,
+  resultRow,
+  type CheckEntry,
+  type ChangeEntry,
+  type OutcomeEntry,
+  type ResultEntry,
+  type CounterEvent,
+  type FoldedEvent,
+  type UnlinkedRow,
 } from "./entries.ts";
 import { readApprovals, storedApproval } from "./entry/approval-rows.ts";
 import { isAboutStops, stopActOf } from "./entry/stop-rows.ts";
 import { withGrantRow } from "./entry/grant-rows.ts";
 import type { Erasure } from "./entry/erasure.ts";
 import { effectsText, outcomeAct, outcomeBody, outcomeEffects } from "./entry/outcome-rows.ts";
-import { makeEvidence, type SensitiveMember } from "./entry/evidence.ts";
-import { leafHash, leafText, type Leaf } from "./entry/leaf.ts";
+import { makeEvidence } from "./entry/evidence.ts";
+import { leafHash, leafText } from "./entry/leaf.ts";
 import { asDurable, type Durable, type Receipt } from "./entry/receipt.ts";
 import {
   noApprovals,
@@ -27,13 +30,12 @@ import {
 } from "./store/store.ts";
 import type { StoredCounter } from "./store/tables.ts";
 import { Fault } from "./errors.ts";
-import { outcomesAt, rowsAt } from "./history/table-reads.ts";
+import { rowsAt } from "./history/table-reads.ts";
 import { PendingCounters } from "./pending-counters.ts";
-import { readRepeat, repeatId, storedRepeat, type RecordedAnswer, type StoredRepeat } from "./entry/repeat.ts";
-import { changeColumns, resultVerdict, type StoredRow, type StoredApproval, type StoredOutcome } from "./entry/row.ts";
+import { readRepeat, storedRepeat, type RecordedAnswer, type StoredRepeat } from "./entry/repeat.ts";
+import type { StoredRow, StoredApproval, StoredOutcome } from "./entry/row.ts";
 import type { Checkpoint } from "./tree/checkpoint.ts";
 import type { Frontier, TreeNode } from "./tree/merkle.ts";
-import { callText } from "./entry/verifier.ts";
 
 export interface LedgerHead {
   readonly seq: number;
@@ -77,14 +79,24 @@ export interface Reached {
  */
 export class AppendTransaction {
   readonly #context: TransactionContext;
+  /** What the store read before the rows of this transaction. */
+  readonly store: Pick<StoreTransaction, "at" | "changed" | "hasApprovals" | "inForce" | "signer" | "tables">;
+  readonly counters: Pick<PendingCounters, "hold" | "look" | "value">;
+  /** The ledger's name. */
+  readonly log: string;
+  /** A keyed digest of a text, in hex. The text begins with its domain. */
+  readonly digest: (text: string) => string;
   readonly #counters: PendingCounters;
   readonly #rows: StoredRow[] = [];
   readonly #receipts: Receipt[] = [];
-  readonly #erasures: Erasure[] = [];
-  readonly #approvals: StoredApproval[] = [];
-  readonly #released: number[] = [];
-  readonly #repeats: StoredRepeat[] = [];
-  readonly #outcomes: StoredOutcome[] = [];
+  /** What becomes durable with the rows. */
+  readonly #beside = {
+    erasures: [] as Erasure[],
+    approvals: [] as StoredApproval[],
+    released: [] as number[],
+    repeats: [] as StoredRepeat[],
+    outcomes: [] as StoredOutcome[],
+  };
   #head: LedgerHead;
   readonly #tree: Frontier;
   readonly #nodes: TreeNode[] = [];
@@ -93,7 +105,11 @@ export class AppendTransaction {
 
   constructor(context: TransactionContext) {
     this.#context = context;
+    this.store = context.store;
+    this.log = context.log;
+    this.digest = context.digest;
     this.#counters = new PendingCounters(context.store, context.digest);
+    this.counters = this.#counters;
     this.#head = context.head;
     this.#tree = context.tree;
     this.#stops = context.stops;
@@ -103,36 +119,6 @@ export class AppendTransaction {
   /** The last row, including the rows of this transaction. */
   get head(): LedgerHead {
     return this.#head;
-  }
-
-  /** The last row of a person's act before this transaction; 0 if there is none. */
-  get changed(): number {
-    return this.#context.store.changed;
-  }
-
-  /** The shared ledger's contract and mode; undefined if one gate owns the ledger, or if no gate has served it yet. */
-  get inForce(): InForce | undefined {
-    return this.#context.store.inForce;
-  }
-
-  /** The verifier key on record for the heads of a shared ledger. */
-  get signer(): string | undefined {
-    return this.#context.store.signer;
-  }
-
-  /** Milliseconds by the shared ledger's clock; undefined if one gate owns the ledger. */
-  get sharedTime(): number | undefined {
-    return this.#context.store.at;
-  }
-
-  /** Reads the values of counters before this transaction. @throws {NotKept} or a fault */
-  look(lookups: readonly CounterLookup[]): Promise<void> {
-    return this.#counters.look(lookups);
-  }
-
-  /** The counter's value after the transaction's rows so far; undefined if its history is not known. */
-  value(lookup: CounterLookup): string | undefined {
-    return this.#counters.value(lookup);
   }
 
   /** The ledger's stops, including those of this transaction. */
@@ -145,25 +131,15 @@ export class AppendTransaction {
     return this.#grants;
   }
 
-  /** The ledger's name. */
-  get log(): string {
-    return this.#context.log;
-  }
-
-  /** True if a call was ever parked for a person. */
-  get hasApprovals(): boolean {
-    return this.#context.store.hasApprovals;
-  }
-
   /** Reads the approvals that calls may meet, as they were before this transaction. */
   async approvals(lookup: ApprovalLookup): Promise<ApprovalsFound & { readonly approvals: readonly Approval[] }> {
-    const found = this.hasApprovals ? await this.#context.store.approvals(lookup) : noApprovals;
+    const found = this.store.hasApprovals ? await this.#context.store.approvals(lookup) : noApprovals;
     return { ...found, approvals: readApprovals(found.kept) };
   }
 
   /** Reads open approvals whose time has ended: at most 10,000. */
   async dueApprovals(at: number): Promise<readonly Approval[]> {
-    return this.hasApprovals ? readApprovals(await this.#context.store.dueApprovals(at)) : [];
+    return this.store.hasApprovals ? readApprovals(await this.#context.store.dueApprovals(at)) : [];
   }
 
   /** Reads rows before this transaction by their numbers. */
@@ -173,34 +149,14 @@ export class AppendTransaction {
 
   /** Reads the rows that opened the approvals which are open before this transaction. */
   async openApprovals(): Promise<readonly StoredRow[]> {
-    if (!this.hasApprovals) return [];
+    if (!this.store.hasApprovals) return [];
     const open = await this.#context.store.dueApprovals(Number.MAX_SAFE_INTEGER);
     return open.map(({ row }) => row);
   }
 
-  /** Adds an amount that an earlier row holds, unless the store has it. */
-  hold({ key, ...event }: FoldedEvent): void {
-    this.#counters.hold({ ...event, key: this.#context.digest(key), held: true });
-  }
-
-  /** A keyed digest of a text, in hex. The text begins with its domain. */
-  digest(text: string): string {
-    return this.#context.digest(text);
-  }
-
   /** Keeps an approval with the rows of this transaction. */
   keepApproval(approval: Approval): void {
-    this.#approvals.push(storedApproval(approval, (text) => this.digest(text)));
-  }
-
-  /** Reads the last outcomes of calls before this transaction, by the rows of their checks. */
-  outcomes(rows: readonly number[]): Promise<readonly StoredOutcome[]> {
-    return outcomesAt(this.#context.store.tables, rows);
-  }
-
-  /** The id under which the answer of a check is recorded. */
-  repeatId(key: string, callId: string): string {
-    return repeatId(key, callId, (text) => this.digest(text));
+    this.#beside.approvals.push(storedApproval(approval, this.digest));
   }
 
   /** Reads recorded answers of checks before this transaction, by their ids. @throws {Fault} if one was changed */
@@ -208,7 +164,7 @@ export class AppendTransaction {
     const found = await this.#context.store.tables.where("repeats", "id", ids);
     return new Map(
       found.map((stored) => {
-        const answer = readRepeat(stored, (text) => this.digest(text));
+        const answer = readRepeat(stored, this.digest);
         if (answer === undefined)
           throw new Fault("the recorded answer of a check was changed: restore the ledger from a backup");
         return [stored.id, answer];
@@ -218,12 +174,12 @@ export class AppendTransaction {
 
   /** Records the answer of a check, for exact repeats. */
   recordAnswer(id: string, answer: RecordedAnswer): void {
-    this.#repeats.push(storedRepeat(id, answer, (text) => this.digest(text)));
+    this.#beside.repeats.push(storedRepeat(id, answer, this.digest));
   }
 
   /** Ends the amounts that a row holds: from here on they do not count. */
   release(row: number, holds: readonly StoredEffect[]): void {
-    this.#released.push(row);
+    this.#beside.released.push(row);
     this.#counters.subtract(holds);
   }
 
@@ -234,34 +190,7 @@ export class AppendTransaction {
    */
   append(entry: CheckEntry, moves: readonly CounterEvent[]): Receipt & { readonly effects: readonly StoredEffect[] } {
     const effects = this.#counters.count(moves, this.#head.seq + 1, entry.at);
-    this.#checksum(
-      {
-        act: null,
-        answered: entry.answered,
-        at: entry.at,
-        check: null,
-        contract: `sha256:${entry.contract}`,
-        key: entry.keyName,
-        kind: "check",
-        mode: entry.mode,
-        rule: entry.rule,
-        tool: entry.routed ? entry.toolName : null,
-        verdict: entry.verdict,
-      },
-      [
-        callText(entry.alias ?? entry.toolName, entry.sessionId, {
-          approval: entry.approvalId,
-          keyKind: entry.keyKind,
-        }),
-        entry.inputText,
-        entry.platformText ?? "null",
-        JSON.stringify(entry.reason),
-        canonical(entry.outcome),
-        effectsText(effects),
-      ],
-      { session: entry.sessionId, tool: entry.toolName, verdict: entry.verdict },
-      entry.sensitive,
-    );
+    this.#add(checkRow(entry, effectsText(effects)));
     return { seq: this.#head.seq, hash: this.#head.hash, effects };
   }
 
@@ -271,12 +200,12 @@ export class AppendTransaction {
    * @returns the approvals that it ends or reopens, after it
    */
   change({ erases, ends = [], reopens = [], ...entry }: ChangeEntry): readonly Approval[] {
-    if (erases !== undefined) this.#erasures.push(erases);
-    this.#change(entry, "[]");
+    if (erases !== undefined) this.#beside.erasures.push(erases);
+    this.#add(changeRow(entry, "[]"));
     const { seq } = this.#head;
     const row = this.#rows.at(-1);
     if (row !== undefined && (this.#grants.length > 0 || entry.act.startsWith("grant.")))
-      this.#grants = withGrantRow(this.#grants, row, (text) => this.digest(text));
+      this.#grants = withGrantRow(this.#grants, row, this.digest);
     for (const { row: ended } of ends) this.release(ended, []);
     const changed = [
       ...ends.map((approval) => cancelledBy(approval, seq)),
@@ -293,62 +222,15 @@ export class AppendTransaction {
     const seq = this.#head.seq + 1;
     const events = added.map((event): StoredEffect => ({ ...event, seq, at: entry.at }));
     const takenBack = taken.map((event): StoredEffect => ({ ...event, takenBy: seq }));
-    this.#change({ ...entry, act: outcomeAct, body: outcomeBody(outcome) }, outcomeEffects(events, takenBack));
+    const change = { ...entry, act: outcomeAct, body: outcomeBody(outcome) };
+    this.#add(changeRow(change, outcomeEffects(events, takenBack)));
     this.#counters.settle(events, takenBack);
-    this.#outcomes.push({ seq: outcome.row, row: seq, status: outcome.status });
-  }
-
-  #change(
-    { at, by, act, body, reason, contract, mode }: Omit<ChangeEntry, "ends" | "erases" | "reopens">,
-    effects: string,
-  ): void {
-    this.#checksum(
-      {
-        act,
-        answered: null,
-        at,
-        check: null,
-        contract: `sha256:${contract}`,
-        key: by,
-        kind: "change",
-        mode,
-        rule: null,
-        tool: null,
-        verdict: null,
-      },
-      ["null", canonical(body), "null", JSON.stringify(reason), "{}", effects],
-      changeColumns,
-    );
+    this.#beside.outcomes.push({ seq: outcome.row, row: seq, status: outcome.status });
   }
 
   /** Adds the row of a tool's result, which changes no counter. */
-  result({ values, ...entry }: ResultEntry): void {
-    const { at, check, mode, toolName, sessionId } = entry;
-    const digests = values.map((value) => this.#context.digest(`${resultDomain}${value}`));
-    this.#checksum(
-      {
-        act: null,
-        answered: null,
-        at,
-        check,
-        contract: `sha256:${entry.contract}`,
-        key: entry.keyName,
-        kind: "result",
-        mode,
-        rule: null,
-        tool: entry.routed ? toolName : null,
-        verdict: null,
-      },
-      [
-        callText(toolName, sessionId),
-        canonical({ digests: [...new Set(digests)].toSorted() }),
-        "null",
-        "null",
-        "{}",
-        "[]",
-      ],
-      { session: sessionId, tool: toolName, verdict: resultVerdict },
-    );
+  result(entry: ResultEntry): void {
+    this.#add(resultRow(entry, this.digest));
   }
 
   /** Like `Ledger.keepCounter`, but becomes durable no later than this transaction's rows. */
@@ -356,7 +238,7 @@ export class AppendTransaction {
     const stored = this.#context.counterOf(counter);
     await this.#context.store.keepCounter(
       stored,
-      folded.map(({ key, ...event }) => ({ ...event, key: this.#context.digest(key) })),
+      folded.map(({ key, ...event }) => ({ ...event, key: this.digest(key) })),
     );
   }
 
@@ -376,14 +258,7 @@ export class AppendTransaction {
       const signed = this.#sign();
       signed.catch(() => undefined); // If nothing is kept, nobody awaits it.
       const tree = { frontier: this.#tree.text(), nodes: this.#nodes, signed };
-      const kept = {
-        erasures: this.#erasures,
-        approvals: this.#approvals,
-        released: this.#released,
-        repeats: this.#repeats,
-        outcomes: this.#outcomes,
-      };
-      await store.commit(this.#rows, this.#counters.effects, { inForce, signer, tree, ...kept });
+      await store.commit(this.#rows, this.#counters.effects, { inForce, signer, tree, ...this.#beside });
       const standing = { stops: this.#stops, grants: this.#grants };
       committed({ head: this.#head, leaf, tree: this.#tree, checkpoint: await signed, ...standing });
     }
@@ -402,12 +277,7 @@ export class AppendTransaction {
     return this.#context.store.abort();
   }
 
-  #checksum(
-    leaf: Omit<Leaf, "engine" | "evidence" | "log" | "prev" | "seq" | "v">,
-    parts: readonly string[],
-    columns: Pick<StoredRow, "session" | "tool" | "verdict">,
-    sensitive: readonly SensitiveMember[] = [],
-  ): void {
+  #add({ leaf, parts, columns, sensitive }: UnlinkedRow): void {
     const seq = this.#head.seq + 1;
     const { engine, log } = this.#context;
     const evidence = makeEvidence(parts, sensitive);
@@ -418,6 +288,3 @@ export class AppendTransaction {
     this.#receipts.push({ seq, hash: this.#head.hash });
   }
 }
-
-/** A prefix of values, so that a value and a counter's key never have the same digest. */
-const resultDomain = "svc-gate/result/1\n";

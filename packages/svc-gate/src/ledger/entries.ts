@@ -1,8 +1,11 @@
 import type { Approval } from "../approvals/mod.ts";
-import type { Canonical, KeyKind, Mode, Verdict } from "../wire/mod.ts";
+import { canonical, type Canonical, type KeyKind, type Mode, type Verdict } from "../wire/mod.ts";
 import type { Erasure } from "./entry/erasure.ts";
 import type { SensitiveMember } from "./entry/evidence.ts";
+import type { Leaf } from "./entry/leaf.ts";
 import type { Outcome } from "./entry/outcome-rows.ts";
+import { changeColumns, resultVerdict, type StoredRow } from "./entry/row.ts";
+import { callText } from "./entry/verifier.ts";
 import type { StoredEffect } from "./store/store.ts";
 
 /** One decided and answered check. */
@@ -100,4 +103,66 @@ export interface FoldedEvent extends CounterEvent {
   readonly at: number;
   /** The row of the outcome that takes the event back. */
   readonly takenBy?: number;
+}
+
+/** A row before it follows another in the chain. */
+export interface UnlinkedRow {
+  readonly leaf: Omit<Leaf, "engine" | "evidence" | "log" | "prev" | "seq" | "v">;
+  /** The texts of its evidence, in their order. */
+  readonly parts: readonly string[];
+  readonly columns: Pick<StoredRow, "session" | "tool" | "verdict">;
+  readonly sensitive?: readonly SensitiveMember[] | undefined;
+}
+
+/** The members of a leaf that only some kinds of rows have. */
+const absent = { act: null, answered: null, check: null, rule: null, tool: null, verdict: null } as const;
+
+/** @param effects their text */
+export function checkRow(entry: CheckEntry, effects: string): UnlinkedRow {
+  const { at, answered, mode, rule, sensitive, verdict } = entry;
+  const tool = entry.routed ? entry.toolName : null;
+  const contract = `sha256:${entry.contract}`;
+  return {
+    leaf: { ...absent, at, answered, contract, key: entry.keyName, kind: "check", mode, rule, tool, verdict },
+    parts: [
+      callText(entry.alias ?? entry.toolName, entry.sessionId, {
+        approval: entry.approvalId,
+        keyKind: entry.keyKind,
+      }),
+      entry.inputText,
+      entry.platformText ?? "null",
+      JSON.stringify(entry.reason),
+      canonical(entry.outcome),
+      effects,
+    ],
+    columns: { session: entry.sessionId, tool: entry.toolName, verdict: entry.verdict },
+    sensitive,
+  };
+}
+
+/** @param effects their text */
+export function changeRow(
+  { at, by, act, body, reason, contract, mode }: Omit<ChangeEntry, "ends" | "erases" | "reopens">,
+  effects: string,
+): UnlinkedRow {
+  return {
+    leaf: { ...absent, act, at, contract: `sha256:${contract}`, key: by, kind: "change", mode },
+    parts: ["null", canonical(body), "null", JSON.stringify(reason), "{}", effects],
+    columns: changeColumns,
+  };
+}
+
+/** A prefix of values, so that a value and a counter's key never have the same digest. */
+const resultDomain = "svc-gate/result/1\n";
+
+/** @param digest makes keyed digests */
+export function resultRow(entry: ResultEntry, digest: (text: string) => string): UnlinkedRow {
+  const { at, check, mode, routed, sessionId: session, toolName: tool } = entry;
+  const contract = `sha256:${entry.contract}`;
+  const digests = new Set(entry.values.map((value) => digest(`${resultDomain}${value}`)));
+  return {
+    leaf: { ...absent, at, check, contract, key: entry.keyName, kind: "result", mode, tool: routed ? tool : null },
+    parts: [callText(tool, session), canonical({ digests: [...digests].toSorted() }), "null", "null", "{}", "[]"],
+    columns: { session, tool, verdict: resultVerdict },
+  };
 }

@@ -1,5 +1,5 @@
 import { addDecimals } from "../wire/mod.ts";
-import type { CounterEvent, CounterLookup } from "./entries.ts";
+import type { CounterEvent, CounterLookup, FoldedEvent } from "./entries.ts";
 import type { StoredEffect, StoredLookup, StoreTransaction } from "./store/store.ts";
 
 /** Counters as the rows of a transaction leave them: what the store has, and what the transaction adds. */
@@ -71,8 +71,8 @@ export class PendingCounters {
   }
 
   /** Adds an amount that an earlier row holds, unless the store has it. */
-  hold(effect: StoredEffect): void {
-    this.#effects.push(effect);
+  hold({ key, ...event }: FoldedEvent): void {
+    this.#effects.push({ ...event, key: this.#digest(key), held: true });
   }
 
   #move(id: string, { at, amount }: Pick<StoredEffect, "amount" | "at">): void {

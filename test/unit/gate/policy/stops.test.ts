@@ -101,7 +101,7 @@ function followed(acts: readonly RecordedStopAct[], at = true): Stops {
 }
 
 function missing(own: Stops, root: Stops): readonly string[] {
-  const transaction = { hasApprovals: true, stops: own } as unknown as AppendTransaction;
+  const transaction = { store: { hasApprovals: true }, stops: own } as unknown as AppendTransaction;
   return missingActs(transaction, root).map(({ act, seq }) => `${act.act} ${JSON.stringify(act.scope)} ${seq}`);
 }
 

@@ -16,9 +16,9 @@ import type { ReplayLedger } from "./replay-ledger.ts";
 /** A transaction that decides one recorded call and keeps nothing. */
 class ReplayTransaction implements DecidingTransaction {
   readonly head: DecidingTransaction["head"];
-  readonly inForce = undefined;
+  readonly store = { inForce: undefined };
   readonly #at: number;
-  readonly #counters: PendingCounters;
+  readonly counters: PendingCounters;
   /** The row that a gate would write. */
   entry: CheckEntry | undefined;
   effects: readonly StoredEffect[] = [];
@@ -28,20 +28,12 @@ class ReplayTransaction implements DecidingTransaction {
     this.#at = at;
     const values = async (lookups: Parameters<ReplayLedger["tables"]["value"]>[0][]) =>
       lookups.map((lookup) => ledger.tables.value(lookup));
-    this.#counters = new PendingCounters({ values }, (key) => ledger.digest(key));
-  }
-
-  look(lookups: Parameters<PendingCounters["look"]>[0]): Promise<void> {
-    return this.#counters.look(lookups);
-  }
-
-  value(lookup: Parameters<PendingCounters["value"]>[0]): string | undefined {
-    return this.#counters.value(lookup);
+    this.counters = new PendingCounters({ values }, (key) => ledger.digest(key));
   }
 
   append(...[entry, events]: Parameters<DecidingTransaction["append"]>): ReturnType<DecidingTransaction["append"]> {
     this.entry = entry;
-    this.effects = this.#counters.count(events, this.head.seq + 1, this.#at);
+    this.effects = this.counters.count(events, this.head.seq + 1, this.#at);
     return { seq: this.head.seq + 1, hash: "", effects: this.effects };
   }
 
@@ -96,7 +88,7 @@ export class RecordedJudge implements BatchJudge {
   }
 
   #value(lookup: PlannedCall["lookups"][number], place: number): string | undefined {
-    const counted = this.timed.transaction.value(lookup);
+    const counted = this.timed.transaction.counters.value(lookup);
     const { values, without = [] } = this.#options;
     const { own } = this.#recorded.trace.asked ?? {};
     if (counted === undefined || (own === undefined && values === undefined && without.length === 0)) return counted;

@@ -129,7 +129,7 @@ export class ReplayLedger {
     const ahead = await foldAhead(policySet, source);
     const transaction = {
       head: { seq: from - 1, hash: "", at: this.#at.at },
-      hold: (event: Omit<StoredEffect, "held">) => this.#hold(event),
+      counters: { hold: (event: Omit<StoredEffect, "held">) => this.#hold(event) },
       keepCounter: source.keepCounter,
       openApprovals: async () => [...this.#open.values()].map(({ row }) => row),
     };

@@ -26,7 +26,7 @@ export class OfflineAdminEvents implements AdminEvents {
     let transaction: AppendTransaction | undefined;
     try {
       transaction = await this.#ledger.begin();
-      const appended = await this.#append(transaction, transaction.inForce ?? before, makeEvent, recordsSigner);
+      const appended = await this.#append(transaction, transaction.store.inForce ?? before, makeEvent, recordsSigner);
       if (!appended.ok) await transaction.abort();
       return appended;
     } catch (error) {
@@ -42,7 +42,7 @@ export class OfflineAdminEvents implements AdminEvents {
     makeEvent: MakeAdminEvent,
     recordsSigner: boolean,
   ): Promise<Result<Durable<Receipt>, Refusal>> {
-    const time = new Clock(systemTime).read(transaction.head.at, transaction.sharedTime);
+    const time = new Clock(systemTime).read(transaction.head.at, transaction.store.at);
     if (!time.ok) return bad(refuse("clock-unreliable", `${time.problem}: correct the clock first`));
     if (isLater(writer))
       return bad(refuse("superseded", `a later version of the gate (${writer}) wrote this ledger: use that version`));

@@ -75,7 +75,7 @@ export class BatchApprovals implements KnownApprovals {
   }
 
   open(planned: readonly CallPlan[]): Promise<void> | undefined {
-    return this.timed.transaction.hasApprovals ? this.#open(planned) : undefined;
+    return this.timed.transaction.store.hasApprovals ? this.#open(planned) : undefined;
   }
 
   /** Reads what the calls may meet, and ends all approvals whose time is over: what they hold counts for no call. */

@@ -96,5 +96,5 @@ function stopOf(
 }
 
 export function valuesOf(transaction: AppendTransaction, { lookups }: CallPlan): readonly (string | undefined)[] {
-  return lookups.map((lookup) => transaction.value(lookup));
+  return lookups.map((lookup) => transaction.counters.value(lookup));
 }

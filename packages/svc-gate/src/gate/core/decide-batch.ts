@@ -25,10 +25,10 @@ export interface PlannedCall extends CallPlan {
 }
 
 /** The part of a transaction that decides calls. */
-export type DecidingTransaction = Pick<
-  AppendTransaction,
-  "append" | "commit" | "head" | "inForce" | "look" | "recordAnswer"
->;
+export interface DecidingTransaction extends Pick<AppendTransaction, "append" | "commit" | "head" | "recordAnswer"> {
+  readonly counters: Pick<AppendTransaction["counters"], "look">;
+  readonly store: Pick<AppendTransaction["store"], "inForce">;
+}
 
 /** Applies stops, approvals and grants to the calls of one batch. */
 export interface BatchJudge {
@@ -90,7 +90,7 @@ export async function decideBatch(
   const begun = performance.now();
   const { transaction, at } = judge.timed;
   const first = transaction.head.seq;
-  const looked = transaction.look(planned.flatMap(({ lookups }) => lookups));
+  const looked = transaction.counters.look(planned.flatMap(({ lookups }) => lookups));
   const opened = judge.open(planned);
   // Both are awaited together, so that no failure of one is left unhandled while the other runs.
   if (opened === undefined) await looked;
@@ -101,7 +101,7 @@ export async function decideBatch(
   if (planned.some(isIdentified)) recordAnswers(transaction, planned, decisions, { row: first + ahead + 1, at });
   const changed = judge.finish();
   const decided = performance.now();
-  const receipts = await transaction.commit(takeOver(transaction, judge.policy));
+  const receipts = await transaction.commit(takeOver(transaction.store, judge.policy));
   const committed = performance.now();
   options.observer?.flushed(planned.length, committed - decided);
   for (const each of timings) {
@@ -212,6 +212,6 @@ function entryOf({ request, caller, plan, early }: Prepared, decided: DecidedCal
  * Returns the policy with this engine if an earlier engine served the ledger. The first row then records the new
  * engine.
  */
-function takeOver({ inForce }: DecidingTransaction, { engine }: ActivePolicy): InForce | undefined {
+function takeOver({ inForce }: DecidingTransaction["store"], { engine }: ActivePolicy): InForce | undefined {
   return inForce === undefined || inForce.engine === engine ? undefined : { ...inForce, engine };
 }

@@ -1,5 +1,5 @@
 import { readApprovalId } from "../../approvals/mod.ts";
-import { leafHash, parseLeaf, wholeText, type StoredRow } from "../../ledger/entry/mod.ts";
+import { leafHash, parseLeaf, repeatId, wholeText, type StoredRow } from "../../ledger/entry/mod.ts";
 import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Deciders } from "../approvals/deciders.ts";
@@ -63,7 +63,7 @@ export async function repetitionsOf(
   const checks = calls.map(({ keyName, callId, digest }): IdentifiedCheck | undefined => {
     if (callId === undefined) return undefined;
     const bodyDigest = transaction.digest(`svc-gate/body/1\n${digest}`);
-    return { id: transaction.repeatId(keyName, callId), bodyDigest };
+    return { id: repeatId(keyName, callId, transaction.digest), bodyDigest };
   });
   const ids = [...new Set(checks.flatMap((check) => check?.id ?? []))];
   const recorded = await transaction.recordedAnswers(ids);
@@ -144,7 +144,7 @@ async function endOfAllow(
   { row, approval }: RecordedAnswer,
   { ledger, deciders, policy }: RepeatContext,
 ): Promise<string | undefined> {
-  const later = transaction.changed > row ? await ledger.rows.changes(row) : [];
+  const later = transaction.store.changed > row ? await ledger.rows.changes(row) : [];
   const end = later.find(({ act }) => !harmlessActs.has(act));
   if (end !== undefined) return `row ${end.seq} of act ${end.act} followed it`;
   if (approval === null) return undefined;

@@ -185,7 +185,7 @@ export class KeyRing {
     };
     if (event() === undefined) return good(undefined);
     const done = await this.#append(async (transaction) => {
-      if (transaction.changed !== this.lastRow) await this.refresh();
+      if (transaction.store.changed !== this.lastRow) await this.refresh();
       const still = event();
       return still === undefined ? bad(statedElsewhere) : good(still);
     });
@@ -337,7 +337,7 @@ export class KeyRing {
     decide: () => Promise<Result<KeyEvent, Refusal>> | Result<KeyEvent, Refusal>,
   ): Promise<Result<Receipt, Refusal>> {
     return this.#append(async (transaction) => {
-      if (transaction.changed !== this.lastRow) await this.refresh();
+      if (transaction.store.changed !== this.lastRow) await this.refresh();
       const decided = await decide();
       if (!decided.ok) return decided;
       const { act, record, reason } = decided.value;
@@ -348,7 +348,7 @@ export class KeyRing {
   /** Records a person who may decide calls. A person who is on the list already is a conflict. */
   async appendPerson(by: string, name: string): Promise<Result<Receipt, Refusal>> {
     return this.#append(async (transaction) => {
-      if (transaction.changed !== this.lastRow) await this.refresh();
+      if (transaction.store.changed !== this.lastRow) await this.refresh();
       if (this.#persons.has(name)) return bad(refuse("conflict", `the person ${quote(name)} is on the list already`));
       return good({ by, act: "persons.add", body: { name }, reason: `Svc: ${by} added the person ${name}` });
     });

@@ -1,5 +1,5 @@
 import { leafHash, parseLeaf, outcomeRows } from "../../ledger/entry/mod.ts";
-import type { AppendTransaction } from "../../ledger/mod.ts";
+import { ledgerTables, type AppendTransaction } from "../../ledger/mod.ts";
 import { addDecimals, bad, good, quote, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import type { Exclusive, TimedTransaction } from "../policy/active-ledger.ts";
@@ -155,7 +155,7 @@ interface RecordedOutcome extends Pick<Reported, "receipt"> {
 
 /** Reads the outcomes of a call with the receipts of their rows, in order. */
 async function outcomesOf(transaction: AppendTransaction, seq: number): Promise<readonly RecordedOutcome[]> {
-  const [last] = await transaction.outcomes([seq]);
+  const [last] = await ledgerTables.outcomesAt(transaction.store.tables, [seq]);
   if (last === undefined) return [];
   const [row] = await transaction.rowsAt([last.row]);
   const outcome = row && outcomeIn(row);

@@ -85,8 +85,8 @@ export class ActiveLedger {
     try {
       for (;;) {
         transaction = await ledger.begin();
-        const time = clock.read(transaction.head.at, transaction.sharedTime);
-        const { inForce } = transaction;
+        const time = clock.read(transaction.head.at, transaction.store.at);
+        const { inForce } = transaction.store;
         const isBehind = inForce !== undefined && !agrees(inForce, this.#policy);
         const isSuperseded = inForce !== undefined && isLater(inForce.engine);
         this.#isSuperseded = isSuperseded;

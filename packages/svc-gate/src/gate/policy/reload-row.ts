@@ -35,7 +35,7 @@ interface WantedMode {
  * @param now the mode in force, and the tenant of the ledger
  */
 export function weakerRefusal(
-  { inForce }: Pick<AppendTransaction, "inForce">,
+  { inForce }: Pick<AppendTransaction["store"], "inForce">,
   { mode, setting, mayWeaken }: WantedMode,
   now: { readonly mode: Mode; readonly tenant: string | null },
   by: string,

@@ -189,13 +189,13 @@ function rowsOf(approvals: readonly Approval[]): readonly number[] {
  * The acts of the root's ledger that a tenant's ledger does not have yet. A ledger that has none, and no approvals, needs
  * only the stops in force, and the last act, from which it continues.
  */
-export function missingActs({ hasApprovals, stops }: AppendTransaction, root: Stops): readonly RecordedStopAct[] {
+export function missingActs({ stops, store }: AppendTransaction, root: Stops): readonly RecordedStopAct[] {
   if (root.acts.length === 0) return root.acts;
   const followed = stops.acts.filter(({ act }) => act.root !== null && !("of" in act));
   const last = followed.findLast(({ act }) => isThere(act, root));
   const missing = root.acts.filter(({ seq, act: { scope } }) => seq > (last?.act.root ?? 0) && isForTenants(scope));
   if (last !== followed.at(-1)) return [...lostStops(stops, root, missing), ...missing];
-  if (hasApprovals || stops.acts.length > 0) return missing;
+  if (store.hasApprovals || stops.acts.length > 0) return missing;
   return missing.filter((act) => act === missing.at(-1) || root.active.some(({ row }) => row === act.seq));
 }
 

@@ -52,7 +52,8 @@ export interface FoldSource extends OutcomeSource {
 }
 
 /** The part of a transaction that puts counters in force. */
-interface AligningTransaction extends Pick<AppendTransaction, "head" | "hold" | "keepCounter"> {
+interface AligningTransaction extends Pick<AppendTransaction, "head" | "keepCounter"> {
+  readonly counters: Pick<AppendTransaction["counters"], "hold">;
   openApprovals(): Promise<readonly FoldedRow[]>;
 }
 
@@ -130,7 +131,7 @@ async function holdOpen(
     const updates = leaf === undefined ? undefined : recountRow(owned, leaf, row.evidence);
     if (updates === undefined) uncounted?.(counter, row, leaf?.at ?? 0);
     for (const { key, amount, held } of updates ?? [])
-      if (held === true) transaction.hold({ counter, key, amount, seq: row.seq, at: leaf?.at ?? 0 });
+      if (held === true) transaction.counters.hold({ counter, key, amount, seq: row.seq, at: leaf?.at ?? 0 });
   }
 }
 
@@ -139,7 +140,8 @@ async function holdOpen(
  * counted calls in the lost rows.
  */
 export async function freshLoss(ledger: Ledger, transaction: AppendTransaction): Promise<number> {
-  if (transaction.changed === 0 || transaction.head.seq > transaction.changed) return -1;
+  const { changed } = transaction.store;
+  if (changed === 0 || transaction.head.seq > changed) return -1;
   const changes = await ledger.rows.changes(0);
   const place = changes.findLastIndex(({ act, body }) => resumeOf(act, body)?.lost !== undefined);
   const { seq, at } = changes[place] ?? { seq: 0, at: -1 };

@@ -278,8 +278,8 @@ export class Gate implements AdminEvents {
     let isFollowing = false;
     let weaker: Refusal | undefined;
     const look = ({ transaction }: TimedTransaction): Promise<void> => {
-      isFollowing = transaction.inForce !== undefined;
-      weaker = weakerRefusal(transaction, { mode, setting, mayWeaken }, this.#inForceHere, "start");
+      isFollowing = transaction.store.inForce !== undefined;
+      weaker = weakerRefusal(transaction.store, { mode, setting, mayWeaken }, this.#inForceHere, "start");
       return transaction.abort();
     };
     const looked = await this.#sequencer.batcher.exclusive(look, { anyClock: true });
@@ -310,7 +310,7 @@ export class Gate implements AdminEvents {
     const prepared = await this.#prepare(this.policy.policySet); // The row names a contract, so the contract's text is stored first.
     if (!prepared.ok) return prepared;
     const sign = async ({ transaction, at }: TimedTransaction): Promise<void> => {
-      if (transaction.signer === to) return transaction.abort();
+      if (transaction.store.signer === to) return transaction.abort();
       const { contract, mode } = this.policy;
       transaction.change({ ...signerEvent(change, "start"), at, contract, mode });
       await transaction.commit(undefined, to);
@@ -330,10 +330,10 @@ export class Gate implements AdminEvents {
     let outcome: Result<Reloaded, Refusal> | undefined;
     const ended: Approval[] = [];
     const put = async ({ transaction, at }: TimedTransaction): Promise<void> => {
-      const before = transaction.inForce ?? this.policy;
-      const own = wanted.yields === true && transaction.inForce !== undefined ? undefined : wanted.policySet;
+      const before = transaction.store.inForce ?? this.policy;
+      const own = wanted.yields === true && transaction.store.inForce !== undefined ? undefined : wanted.policySet;
       const next = activePolicy(own ?? this.policy.policySet, wanted.mode ?? this.policy.mode);
-      const weaker = weakerRefusal(transaction, wanted, this.#inForceHere, by);
+      const weaker = weakerRefusal(transaction.store, wanted, this.#inForceHere, by);
       if (weaker !== undefined) {
         outcome = bad(weaker);
         return transaction.abort();
