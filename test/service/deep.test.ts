@@ -351,19 +351,19 @@ async function exported(t: TestContext, dataDir: string): Promise<string> {
   return target;
 }
 
-const exportOptions = { ...verifyOptions, key: [], witness: [] };
+const exportOptions = { ...verifyOptions, dataDir: "", key: [], witness: [] };
 
 suite("`verify --deep` on an export", () => {
   test("each check of an untouched export agrees, as in its ledger", async (t) => {
     const folder = await exported(t, pristine);
-    const { exitCode, text } = await verifyPathCommand(folder, "", exportOptions);
+    const { exitCode, text } = await verifyPathCommand(folder, exportOptions);
     const { ok, rows: found, deep: again } = JSON.parse(text);
     assert.deepEqual([exitCode, ok, found, again.replayed], [0, true, rows, rows]);
     assert.deepEqual(again, shownDecided(await deep(pristine)));
-    const plain = await verifyPathCommand(folder, "", { ...exportOptions, json: false });
+    const plain = await verifyPathCommand(folder, { ...exportOptions, json: false });
     says("whole-export", lineOf(plain.text, /^ok: /));
     says("replay-of-whole-export", lineOf(plain.text, /^ {2}replay /));
-    const walked = await verifyPathCommand(folder, "", { ...exportOptions, deep: false });
+    const walked = await verifyPathCommand(folder, { ...exportOptions, deep: false });
     assert.equal("deep" in JSON.parse(walked.text), false);
   });
 
@@ -371,13 +371,13 @@ suite("`verify --deep` on an export", () => {
     const data = copied(t);
     await forgeVerdict(data);
     const folder = await exported(t, data);
-    assert.equal((await verifyPathCommand(folder, "", { ...exportOptions, deep: false })).exitCode, 0);
-    const { exitCode, text } = await verifyPathCommand(folder, "", exportOptions);
+    assert.equal((await verifyPathCommand(folder, { ...exportOptions, deep: false })).exitCode, 0);
+    const { exitCode, text } = await verifyPathCommand(folder, exportOptions);
     const { ok, problem, deep: again } = JSON.parse(text);
     assert.deepEqual([exitCode, ok, problem], [1, false, null]);
     assert.deepEqual([again.differs, again.first_differing.seq, again.first_differing.what], [1, rows + 1, "verdict"]);
     assert.deepEqual(again, shownDecided(await deep(data)));
-    const plain = await verifyPathCommand(folder, "", { ...exportOptions, json: false });
+    const plain = await verifyPathCommand(folder, { ...exportOptions, json: false });
     assert.match(plain.text, /^DIFFERS: 1 of 17 .*\brow 17\b/);
     says("another-verdict", lineOf(plain.text, /^DIFFERS/));
   });
@@ -388,7 +388,7 @@ suite("`verify --deep` on an export", () => {
     await ledger.keepContract(contracts[0]);
     await eraseOn(ledger, { target: { rows: [[6, 6]] }, parts: ["input", "reason", "outcome"] });
     await ledger.close();
-    const { text } = await verifyPathCommand(await exported(t, data), "", exportOptions);
+    const { text } = await verifyPathCommand(await exported(t, data), exportOptions);
     const { ok, deep: again } = JSON.parse(text);
     assert.deepEqual([ok, again.not_replayable, again.first_not_replayable.seq, again.differs], [true, 4, 6, 0]);
   });
@@ -400,9 +400,9 @@ suite("`verify --deep` on an export", () => {
       file,
       readFileSync(file, "latin1").replace(/[A-Z]/, (letter) => (letter === "A" ? "B" : "A")),
     );
-    const { exitCode, text } = await verifyPathCommand(folder, "", exportOptions);
+    const { exitCode, text } = await verifyPathCommand(folder, exportOptions);
     const { ok, problem, deep: again } = JSON.parse(text);
     assert.deepEqual([exitCode, ok, problem.row, again], [1, false, 1, undefined]);
-    await assert.rejects(verifyPathCommand(folder, "", { ...exportOptions, chain: true }), /--chain .*: choose one$/);
+    await assert.rejects(verifyPathCommand(folder, { ...exportOptions, chain: true }), /--chain .*: choose one$/);
   });
 });

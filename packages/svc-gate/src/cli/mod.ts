@@ -13,4 +13,4 @@ export { version } from "../gate/version.ts";
 export { type FileKind, fileKinds, schemaText } from "./file-schemas.ts";
 export { io } from "./io.ts";
 export { BadInput, type Outcome } from "./outcome.ts";
-export { run } from "./run.ts";
+export { calls } from "./run.ts";

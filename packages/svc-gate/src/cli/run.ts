@@ -22,6 +22,13 @@ export async function run(command: () => Promise<Outcome>, isServing = false): P
   }
 }
 
+/** The action of a command of the command line. Its code is loaded when it is called. */
+export function calls<Words extends readonly unknown[]>(
+  load: () => Promise<(...words: Words) => Promise<Outcome>>,
+): (...words: Words) => Promise<void> {
+  return (...words) => run(async () => (await load())(...words));
+}
+
 /** 2 if the caller can fix the input, 1 if a start is refused or something is broken. */
 function exitCodeOf(error: unknown, isServing: boolean): number {
   if (error instanceof StartRefused) return error.exitCode;

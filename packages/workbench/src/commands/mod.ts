@@ -7,10 +7,7 @@
  *
  * Package: workbench.
  */
-import { run, type Command } from "../../../svc-gate/src/cli/mod.ts";
-import type { DiffOptions } from "./diff.ts";
-import type { AnalyzeOptions } from "./analyze.ts";
-import type { ImportOptions } from "./import-tools/command.ts";
+import { calls, type Command } from "../../../svc-gate/src/cli/mod.ts";
 
 /** Adds the commands for contracts before they are in force. */
 export function addWorkbenchCommands(program: Command): void {
@@ -34,9 +31,7 @@ function addFmt(program: Command): void {
         "\nExit code 0: done. 1: with --check, a file would change. 2: a file cannot be read, and was not changed." +
         "\n\nExample:\n  svc-gate fmt --check contracts",
     )
-    .action((files: string[], options: { check: boolean }) =>
-      run(async () => (await import("./fmt/command.ts")).fmtCommand(files, options)),
-    );
+    .action(calls(async () => (await import("./fmt/command.ts")).fmtCommand));
 }
 
 function addAnalyze(program: Command): void {
@@ -55,9 +50,7 @@ function addAnalyze(program: Command): void {
         "\nExit code 0: no warnings. 1: warnings. 2: errors, or the file cannot be read." +
         "\n\nExample:\n  svc-gate analyze contracts/payments.yaml",
     )
-    .action((file: string, options: AnalyzeOptions) =>
-      run(async () => (await import("./analyze.ts")).analyzeCommand(file, options)),
-    );
+    .action(calls(async () => (await import("./analyze.ts")).analyzeCommand));
 }
 
 function addSchema(program: Command): void {
@@ -70,7 +63,7 @@ function addSchema(program: Command): void {
       "\nA file names it in its first line:\n  # yaml-language-server: $schema=.svc-gate/contract.schema.json" +
         "\n\nExample:\n  svc-gate schema contract > contract.schema.json",
     )
-    .action((kind: string) => run(async () => (await import("./schema.ts")).schemaCommand(kind)));
+    .action(calls(async () => (await import("./schema.ts")).schemaCommand));
 }
 
 function addImportTools(program: Command): void {
@@ -109,9 +102,7 @@ function addImportTools(program: Command): void {
         "\n  svc-gate import-tools --server mail --mcp --contract mail.yaml --check -- npx -y some-mcp-server" +
         "\n  svc-gate import-tools --agent claude-code --contract contracts/hosts/claude-code.yaml --check",
     )
-    .action((words: readonly string[], options: ImportOptions) =>
-      run(async () => (await import("./import-tools/command.ts")).importToolsCommand(words, options)),
-    );
+    .action(calls(async () => (await import("./import-tools/command.ts")).importToolsCommand));
 }
 
 function addLsp(program: Command): void {
@@ -120,7 +111,7 @@ function addLsp(program: Command): void {
     .description("run a language server for contracts, mandates and test files, on standard input and output")
     .option("--stdio", "the only transport; editors pass it by convention", true)
     .addHelpText("after", "\ndocs/guides/editor.md describes how editors start it.")
-    .action(() => run(async () => (await import("./lsp/command.ts")).lspCommand()));
+    .action(calls(async () => (await import("./lsp/command.ts")).lspCommand));
 }
 
 function addDiff(program: Command): void {
@@ -143,7 +134,5 @@ function addDiff(program: Command): void {
       "\nExit code 0: compared. 1: with --no-weaker, a tool is weaker, changed or unknown. 2: a contract does not compile." +
         "\n\nExample:\n  svc-gate diff old/mandate.yaml mandate.yaml --no-weaker",
     )
-    .action((before: string, after: string, options: DiffOptions) =>
-      run(async () => (await import("./diff.ts")).diffCommand(before, after, options)),
-    );
+    .action(calls(async () => (await import("./diff.ts")).diffCommand));
 }

@@ -1,8 +1,6 @@
 import type { Command } from "commander";
-import { run } from "../run.ts";
-import type { CreateGrantOptions } from "../approvals/grants.ts";
-import type { ApprovalsOptions, DecideOptions, DenyOptions, ListOptions } from "../approvals/command.ts";
-import { inFolder } from "./options.ts";
+import { calls } from "../run.ts";
+import { inFolder, many } from "./options.ts";
 
 /** Adds the commands with which a person decides calls. */
 export function addApprovals(program: Command): void {
@@ -21,11 +19,10 @@ export function addApprovals(program: Command): void {
   deciding(approvals.command("list").description("list calls, newest first"))
     .option("--state <state>", "pending, approved, used, denied, expired, cancelled or superseded", "pending")
     .option("--mine", "only the calls that this key may decide", false)
-    .action((options: ListOptions) => run(async () => (await import("../approvals/command.ts")).listCommand(options)));
+    .action(calls(async () => (await import("../approvals/command.ts")).listCommand));
 
   deciding(approvals.command("show").description("show a whole call").argument("<id>", "of the approval")).action(
-    (id: string, options: ApprovalsOptions) =>
-      run(async () => (await import("../approvals/command.ts")).showCommand(id, options)),
+    calls(async () => (await import("../approvals/command.ts")).showCommand),
   );
 
   deciding(
@@ -33,9 +30,7 @@ export function addApprovals(program: Command): void {
   )
     .option("--comment <text>", "why: it stays in the ledger forever, so name no person")
     .option("--hash <hash>", "the hash that `show` printed: refused if it is not the call's")
-    .action((id: string, options: DecideOptions) =>
-      run(async () => (await import("../approvals/command.ts")).approveCommand(id, options)),
-    );
+    .action(calls(async () => (await import("../approvals/command.ts")).approveCommand));
 
   deciding(approvals.command("deny").description("deny a call").argument("<id>", "of the approval"))
     .requiredOption("--comment <text>", "why: the agent reads it, and it stays in the ledger forever")
@@ -45,18 +40,14 @@ export function addApprovals(program: Command): void {
       "call",
     )
     .option("--hash <hash>", "the hash that `show` printed: refused if it is not the call's")
-    .action((id: string, options: DenyOptions) =>
-      run(async () => (await import("../approvals/command.ts")).denyCommand(id, options)),
-    );
+    .action(calls(async () => (await import("../approvals/command.ts")).denyCommand));
 
   deciding(
     approvals
       .command("cancel")
       .description("cancel a call that waits, or an approval")
       .argument("<id>", "of the approval"),
-  ).action((id: string, options: ApprovalsOptions) =>
-    run(async () => (await import("../approvals/command.ts")).cancelCommand(id, options)),
-  );
+  ).action(calls(async () => (await import("../approvals/command.ts")).cancelCommand));
 }
 
 /** Adds the commands with which a person lets calls through that resemble one call. */
@@ -73,7 +64,7 @@ export function addGrants(program: Command): void {
     );
 
   deciding(grants.command("list").description("list the grants in force, with what is left of each")).action(
-    (options: ApprovalsOptions) => run(async () => (await import("../approvals/grants.ts")).listGrantsCommand(options)),
+    calls(async () => (await import("../approvals/grants.ts")).listGrantsCommand),
   );
 
   deciding(
@@ -84,37 +75,23 @@ export function addGrants(program: Command): void {
   )
     .option("--for <time>", "how long it lasts, such as 30m (default: as long as the rule permits)")
     .option("--uses <number>", "how many calls it lets through (default: as many as the rule permits)")
-    .option(
-      "--amount <number>",
-      "how much all its calls may add together; NAME=NUMBER if there are several",
-      collected,
-      [],
-    )
-    .option("--pin <member>", "a member of the input that must stay the same too, such as input.order", collected, [])
-    .option("--free <member>", "a member of the input that the call lacks and that later calls may have", collected, [])
+    .option("--amount <number>", "how much all its calls may add together; NAME=NUMBER if there are several", many, [])
+    .option("--pin <member>", "a member of the input that must stay the same too, such as input.order", many, [])
+    .option("--free <member>", "a member of the input that the call lacks and that later calls may have", many, [])
     .option("--any-session", "for every session of the key, not only that of the call", false)
     .option("--preview", "only say how many of the last calls it would have covered", false)
-    .action((id: string, options: CreateGrantOptions) =>
-      run(async () => (await import("../approvals/grants.ts")).createGrantCommand(id, options)),
-    );
+    .action(calls(async () => (await import("../approvals/grants.ts")).createGrantCommand));
 
   deciding(
     grants
       .command("approve")
       .description("add your yes to a grant that needs more persons")
       .argument("<id>", "of the grant"),
-  ).action((id: string, options: ApprovalsOptions) =>
-    run(async () => (await import("../approvals/grants.ts")).approveGrantCommand(id, options)),
-  );
+  ).action(calls(async () => (await import("../approvals/grants.ts")).approveGrantCommand));
 
   deciding(grants.command("revoke").description("end a grant at once").argument("<id>", "of the grant")).action(
-    (id: string, options: ApprovalsOptions) =>
-      run(async () => (await import("../approvals/grants.ts")).revokeGrantCommand(id, options)),
+    calls(async () => (await import("../approvals/grants.ts")).revokeGrantCommand),
   );
-}
-
-function collected(value: string, before: readonly string[]): readonly string[] {
-  return [...before, value];
 }
 
 function deciding(command: Command): Command {

@@ -1,10 +1,8 @@
 import type { Command } from "commander";
-import { run } from "../run.ts";
+import { calls, run } from "../run.ts";
 import { inDatabase, inFolder, placed, type FolderOption } from "./options.ts";
-import type { ExplainOptions } from "../explain/command.ts";
 import type { ReplayOptions } from "../replay/command.ts";
 import type { ReportOptions } from "../report/command.ts";
-import type { TestOptions } from "../test/command.ts";
 
 /** Adds the commands for contracts before they are in force, and for receipts under them. */
 export function addContractCommands(program: Command): void {
@@ -26,9 +24,7 @@ function addCheck(program: Command): void {
       "after",
       "\nExit code 0: no errors. 2: errors, or the file cannot be read.\n\nExample:\n  svc-gate check contracts/payments.yaml",
     )
-    .action((file: string, options: { json: boolean }) =>
-      run(async () => (await import("../check.ts")).checkCommand(file, options)),
-    );
+    .action(calls(async () => (await import("../check.ts")).checkCommand));
 }
 
 function addTest(program: Command): void {
@@ -52,9 +48,7 @@ function addTest(program: Command): void {
       "\nExit code 0: all passed. 1: a case failed, or too little is covered. 2: no tests, or they cannot be read." +
         "\n\nExample:\n  svc-gate test contracts --coverage --min 100",
     )
-    .action((paths: string[], options: TestOptions) =>
-      run(async () => (await import("../test/command.ts")).testCommand(paths, options)),
-    );
+    .action(calls(async () => (await import("../test/command.ts")).testCommand));
 }
 
 function addExplain(program: Command): void {
@@ -78,9 +72,7 @@ function addExplain(program: Command): void {
       "\nExit code 0: done. 1: the result differs from the receipt. 2: the input cannot be used." +
         "\n\nExamples:\n  svc-gate explain call.json --contract contracts/payments.yaml\n  svc-gate explain --receipt 17",
     )
-    .action((file: string | undefined, options: ExplainOptions) =>
-      run(async () => (await import("../explain/command.ts")).explainCommand(file, options)),
-    );
+    .action(calls(async () => (await import("../explain/command.ts")).explainCommand));
 }
 
 function addReplay(program: Command): void {
@@ -135,5 +127,5 @@ function addInit(program: Command): void {
     .command("init")
     .description("write a mandate and a starter contract; nothing is overwritten")
     .argument("[folder]", "where to", ".")
-    .action((folder: string) => run(async () => (await import("../init.ts")).initCommand(folder)));
+    .action(calls(async () => (await import("../init.ts")).initCommand));
 }

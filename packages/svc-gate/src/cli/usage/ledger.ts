@@ -1,16 +1,8 @@
 import type { Command } from "commander";
-import { addExport } from "./export.ts";
 import { io } from "../io.ts";
-import { run } from "../run.ts";
+import { calls, run } from "../run.ts";
 import { inDatabase, inFolder, many, restoring, type FolderOption } from "./options.ts";
-import type { BackupOptions } from "../backup.ts";
-import type { MigrateOptions } from "../migrate.ts";
-import type { RestoreOptions } from "../restore.ts";
-import type { ResumeOptions } from "../resume.ts";
-import type { KeygenOptions } from "../keygen.ts";
 import type { ProveOptions } from "../prove.ts";
-import type { TrustedKeys } from "../trusted-keys.ts";
-import type { VerifyOptions } from "../verify/command.ts";
 
 /** Adds the commands for ledgers: verify, prove, export, back up, restore. */
 export function addLedgerCommands(program: Command): void {
@@ -55,7 +47,7 @@ function addKeygen(program: Command): void {
     .option("--retire", "the previous one stops signing", false)
     .option("--name <ledger>", "the ledger's name, if its folder is not here")
     .addHelpText("after", "\nChanges take effect at the gate's next start. The verifier key that is shown is public.")
-    .action((options: KeygenOptions) => run(async () => (await import("../keygen.ts")).keygenCommand(options)));
+    .action(calls(async () => (await import("../keygen.ts")).keygenCommand));
 }
 
 function addVerify(program: Command): void {
@@ -92,9 +84,31 @@ function addVerify(program: Command): void {
       many,
       [],
     )
-    .action((path: string | undefined, options: VerifyOptions & TrustedKeys & FolderOption) =>
-      run(async () => (await import("../verify/path.ts")).verifyPathCommand(path, options.dataDir, options)),
-    );
+    .action(calls(async () => (await import("../verify/path.ts")).verifyPathCommand));
+}
+
+function addExport(program: Command): void {
+  program
+    .command("export")
+    .description(
+      "write a folder that anyone can verify offline; or, with --format, its readable fields for people and programs",
+    )
+    .argument("<to>", "the folder; with --format a file, a folder, or `-` for standard output")
+    .addOption(inFolder())
+    .addOption(inDatabase())
+    .option("--cosigned", "through the latest head that witnesses have cosigned", false)
+    .option("--format <format>", "csv or jsonl: readable fields, which prove nothing")
+    .option("--from <row>", "with --format: the first row")
+    .option("--to <row>", "with --format: the last row")
+    .option("--json", "for programs", false)
+    .addHelpText(
+      "after",
+      "\nA repeated export adds new rows and removes erased data. `svc-gate verify` checks it, and so do the" +
+        "\nverifiers in Python and JavaScript that come with the gate: docs/guides/export.md." +
+        "\nExit code 0: done. 2: refused; an earlier export in the folder stays valid." +
+        "\n\nExamples:\n  svc-gate export ./export\n  svc-gate export - --format jsonl --from 1001",
+    )
+    .action(calls(async () => (await import("../export/command.ts")).exportCommand));
 }
 
 function addBackup(program: Command): void {
@@ -115,9 +129,7 @@ function addBackup(program: Command): void {
       "\nExit code 0: copied, flushed and verified. 2: failed, and nothing is left behind." +
         "\n\nExample:\n  svc-gate backup /srv/backup/2026-11-21",
     )
-    .action((to: string, options: BackupOptions) =>
-      run(async () => (await import("../backup.ts")).backupCommand(to, options)),
-    );
+    .action(calls(async () => (await import("../backup.ts")).backupCommand));
 }
 
 function addRestore(program: Command): void {
@@ -135,9 +147,7 @@ function addRestore(program: Command): void {
       "\nExit code 0: restored. 2: refused, and nothing was changed." +
         "\n\nExample:\n  svc-gate restore /srv/backup/2026-11-21 --data-dir /srv/gate",
     )
-    .action((backup: string, options: RestoreOptions) =>
-      run(async () => (await import("../restore.ts")).restoreCommand(backup, options)),
-    );
+    .action(calls(async () => (await import("../restore.ts")).restoreCommand));
 }
 
 function addResume(program: Command): void {
@@ -171,9 +181,7 @@ function addResume(program: Command): void {
         "\nExit code 0: done, start the gate. 2: refused, with the reason." +
         '\n\nExample:\n  svc-gate resume --after-restore /srv/backup/2026-11-21 --reason "disk lost, INC-204"',
     )
-    .action((backup: string | undefined, options: ResumeOptions) =>
-      run(async () => (await import("../resume.ts")).resumeCommand(backup, options)),
-    );
+    .action(calls(async () => (await import("../resume.ts")).resumeCommand));
 }
 
 function addMigrate(program: Command): void {
@@ -185,5 +193,5 @@ function addMigrate(program: Command): void {
     .option("--first-key <file>", "if the database has no API key: create one, and write it to this file (mode 0600)")
     .addOption(inFolder("with --first-key: the folder with signing.key"))
     .addHelpText("after", "\nExit code 0: done. 2: failed.\n\nExample:\n  svc-gate migrate --role svc_gate")
-    .action((options: MigrateOptions) => run(async () => (await import("../migrate.ts")).migrateCommand(options)));
+    .action(calls(async () => (await import("../migrate.ts")).migrateCommand));
 }

@@ -1,11 +1,6 @@
 import type { Command } from "commander";
-import { run } from "../run.ts";
+import { calls } from "../run.ts";
 import { many, operating } from "./options.ts";
-import type { EraseOptions } from "../erase.ts";
-import type { CreateOptions, KeysOptions, RotateOptions, UpdateOptions } from "../keys.ts";
-import type { NotifyOptions, ReplayOptions } from "../notify.ts";
-import type { ReloadOptions } from "../reload.ts";
-import type { StopOptions } from "../stop.ts";
 
 /** Adds the commands with which an operator changes a gate. Each but `notify` writes a row in its ledger. */
 export function addOperatorCommands(program: Command): void {
@@ -45,13 +40,11 @@ function addKeys(program: Command): void {
       .option("--person <name>", "the person who uses it; needed for the scope approve")
       .option("--groups <list>", "the groups of the person, such as finance")
       .option("--quiet", "print only the key", false),
-  ).action((name: string, options: CreateOptions) =>
-    run(async () => (await import("../keys.ts")).createCommand(name, options)),
-  );
+  ).action(calls(async () => (await import("../keys.ts")).createCommand));
 
   operating(
     keys.command("list").description("list current and former keys: state, scopes, persons, limits, last use"),
-  ).action((options: KeysOptions) => run(async () => (await import("../keys.ts")).listCommand(options)));
+  ).action(calls(async () => (await import("../keys.ts")).listCommand));
 
   operating(
     keys
@@ -61,9 +54,7 @@ function addKeys(program: Command): void {
       .option("--overlap <time>", "how long the previous one stays valid, from 0s to 30d", "24h")
       .option("--expires <when>", "a new expiry; by default the previous one")
       .option("--quiet", "print only the key", false),
-  ).action((name: string, options: RotateOptions) =>
-    run(async () => (await import("../keys.ts")).rotateCommand(name, options)),
-  );
+  ).action(calls(async () => (await import("../keys.ts")).rotateCommand));
 
   operating(
     keys
@@ -72,15 +63,11 @@ function addKeys(program: Command): void {
       .argument("<name>", "of the key")
       .option("--person <name>", "the person who uses it")
       .option("--groups <list>", "all groups of the person, such as finance,legal"),
-  ).action((name: string, options: UpdateOptions) =>
-    run(async () => (await import("../keys.ts")).updateCommand(name, options)),
-  );
+  ).action(calls(async () => (await import("../keys.ts")).updateCommand));
 
   operating(
     keys.command("revoke").description("make the gate refuse a key from now on").argument("<name>", "of the key"),
-  ).action((name: string, options: KeysOptions) =>
-    run(async () => (await import("../keys.ts")).revokeCommand(name, options)),
-  );
+  ).action(calls(async () => (await import("../keys.ts")).revokeCommand));
 }
 
 function addPersons(program: Command): void {
@@ -94,11 +81,10 @@ function addPersons(program: Command): void {
         "\n  svc-gate keys create anna-laptop --scopes approve,receipts --person anna --groups finance",
     );
   operating(persons.command("add").description("add a person").argument("<name>", "such as anna")).action(
-    (name: string, options: KeysOptions) =>
-      run(async () => (await import("../keys.ts")).addPersonCommand(name, options)),
+    calls(async () => (await import("../keys.ts")).addPersonCommand),
   );
-  operating(persons.command("list").description("list the persons")).action((options: KeysOptions) =>
-    run(async () => (await import("../keys.ts")).listPersonsCommand(options)),
+  operating(persons.command("list").description("list the persons")).action(
+    calls(async () => (await import("../keys.ts")).listPersonsCommand),
   );
 }
 
@@ -114,7 +100,7 @@ function addReload(program: Command): void {
       "\nExit code 0: done, or nothing has changed. 2: refused, with the errors; the contracts in force stay." +
         "\n\nExample:\n  svc-gate reload --mode enforce",
     )
-    .action((options: ReloadOptions) => run(async () => (await import("../reload.ts")).reloadCommand(options)));
+    .action(calls(async () => (await import("../reload.ts")).reloadCommand));
 }
 
 function addNotify(program: Command): void {
@@ -128,14 +114,14 @@ function addNotify(program: Command): void {
     );
   operating(
     notify.command("list").description("list how far each endpoint has got, and the events that were given up"),
-  ).action((options: NotifyOptions) => run(async () => (await import("../notify.ts")).listCommand(options)));
+  ).action(calls(async () => (await import("../notify.ts")).listCommand));
   operating(
     notify
       .command("replay")
       .description("send all events from a row on again; their ids stay the same")
       .requiredOption("--from <row>", "the number of the first row")
       .option("--endpoint <name>", "only to this endpoint"),
-  ).action((options: ReplayOptions) => run(async () => (await import("../notify.ts")).replayCommand(options)));
+  ).action(calls(async () => (await import("../notify.ts")).replayCommand));
 }
 
 function addErase(program: Command): void {
@@ -169,9 +155,7 @@ function addErase(program: Command): void {
         "\n\nExample:\n  svc-gate erase 7-9 --part input,platform --reason 'request 4711 of the person concerned'" +
         "\n  svc-gate erase --where input.customer.email=anna@example.com",
     )
-    .action((receipts: string[], options: EraseOptions) =>
-      run(async () => (await import("../erase.ts")).eraseCommand(receipts, options)),
-    );
+    .action(calls(async () => (await import("../erase.ts")).eraseCommand));
 }
 
 function addStop(program: Command): void {
@@ -195,5 +179,5 @@ function addStop(program: Command): void {
           "\nExit code 0: done. 2: refused, and nothing changed." +
           "\n\nExample:\n  svc-gate stop --why 'the agent pays the wrong people'\n  svc-gate stop --lift",
       ),
-  ).action((options: StopOptions) => run(async () => (await import("../stop.ts")).stopCommand(options)));
+  ).action(calls(async () => (await import("../stop.ts")).stopCommand));
 }

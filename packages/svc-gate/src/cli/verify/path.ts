@@ -4,20 +4,15 @@ import { BadInput, type Outcome } from "../outcome.ts";
 import type { TrustedKeys } from "../trusted-keys.ts";
 import type { VerifyOptions } from "./command.ts";
 
-type AllOptions = VerifyOptions & TrustedKeys;
+type AllOptions = VerifyOptions & TrustedKeys & { readonly dataDir: string };
 
 /**
  * `svc-gate verify`: the type of file at the path decides how it is verified.
  *
- * @param path undefined if none was given
- * @param dataDir the data folder in that case
+ * @param path the data folder of the options by default
  */
-export async function verifyPathCommand(
-  path: string | undefined,
-  dataDir: string,
-  options: AllOptions,
-): Promise<Outcome> {
-  const at = path ?? dataDir;
+export async function verifyPathCommand(path: string | undefined, options: AllOptions): Promise<Outcome> {
+  const at = path ?? options.dataDir;
   const kind = await kindOf(path, at, options);
   refuseOthers(kind, at, options);
   if (options.chain && options.deep)
