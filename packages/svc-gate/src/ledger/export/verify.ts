@@ -7,7 +7,7 @@ import { BrokenHere } from "../history/findings.ts";
 import { Walk } from "../history/walk.ts";
 import type { Walked, WalkedRow, WalkedSlice, WalkSource } from "../history/walk-source.ts";
 import { parseCheckpointText, type Checkpoint } from "../tree/checkpoint.ts";
-import { hashAt, hashBytes, type TreeNode } from "../tree/merkle.ts";
+import { hashAt, hashBytes, lastUnder, type TreeNode } from "../tree/merkle.ts";
 import { parseNote, verifySignature, type VerifierKey } from "../tree/note.ts";
 import { levelSize, tilePath, tileWidth, type Tile } from "../tree/tiles.ts";
 import { Checks } from "./checks.ts";
@@ -222,10 +222,6 @@ class ExportReader implements WalkSource {
   #readTile(tile: Tile): Promise<Buffer | undefined> {
     return readBounded(this.#options.folder, tilePath(tile), sizesMax.tile);
   }
-}
-
-function lastUnder({ level, index }: TreeNode): number {
-  return (index + 1) * tileWidth ** level;
 }
 
 /** The files of a bundle; undefined if a file is missing or wrong, or was not requested. */

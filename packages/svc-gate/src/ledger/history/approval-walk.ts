@@ -313,17 +313,11 @@ export class ApprovalWalk {
   }
 
   async #rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
-    return readFor(
-      (index) => rows[index] ?? 0,
-      () => rowsAt(this.#tables, rows),
-    );
+    return readFor(rows, () => rowsAt(this.#tables, rows));
   }
 
   async #approvalsAt(rows: readonly number[]): Promise<readonly TabledApproval[]> {
-    return readFor(
-      (index) => rows[index] ?? 0,
-      () => approvalsAt(this.#tables, rows),
-    );
+    return readFor(rows, () => approvalsAt(this.#tables, rows));
   }
 
   /** True if the row was erased, and its approval is gone meanwhile, or a denial that holds without its call. */

@@ -76,20 +76,12 @@ export class CounterWalk {
       met.add(of);
       return { id, of, hasFolds, withBefore, key: [id, key, at, seq] as const };
     });
-    const rowOf = (index: number): number => events[index]?.seq ?? 0;
+    const keys = asked.map(({ key }) => key);
     const places = asked.filter(({ withBefore }) => withBefore).map(({ key }) => key);
+    const rowOf = ([, , , seq]: (typeof keys)[number]): number => seq;
     const [stored, totals] = await Promise.all([
-      readFor(rowOf, () =>
-        this.#tables.at(
-          "effects",
-          asked.map(({ key }) => key),
-          ["total", "folded"],
-        ),
-      ),
-      readFor(
-        (index) => places[index]?.[3] ?? 0,
-        () => this.#tables.totals(places),
-      ),
+      readFor(keys.map(rowOf), () => this.#tables.at("effects", keys, ["total", "folded"])),
+      readFor(places.map(rowOf), () => this.#tables.totals(places)),
     ]);
     let place = 0;
     for (const [index, { id, of, hasFolds, withBefore }] of asked.entries()) {

@@ -19,18 +19,15 @@ export function unreadable(seq: number, { message }: Unreadable): Broken {
 /**
  * Runs a read of a walk, and throws damage as a finding.
  *
- * @param row the row to report if an entry cannot be read; or that row by the place of the key among those of the call
+ * @param row the row to report if an entry cannot be read; or that of each key of the call
  * @throws {BrokenHere} if something cannot be read
  */
-export async function readFor<Value>(
-  row: number | ((index: number) => number),
-  read: () => Promise<Value>,
-): Promise<Value> {
+export async function readFor<Value>(row: number | readonly number[], read: () => Promise<Value>): Promise<Value> {
   try {
     return await read();
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
-    throw new BrokenHere(unreadable(typeof row === "number" ? row : row(error.index), error));
+    throw new BrokenHere(unreadable(typeof row === "number" ? row : (row[error.index] ?? 0), error));
   }
 }
 

@@ -53,10 +53,7 @@ export class OutcomeWalk {
   }
 
   #at<T extends "outcomes" | "receipts">(table: T, rows: readonly number[]): Promise<readonly Entry<T>[]> {
-    return readFor(
-      (index) => rows[index] ?? 0,
-      () => this.#tables.where(table, "seq", rows),
-    );
+    return readFor(rows, () => this.#tables.where(table, "seq", rows));
   }
 
   async #rowsAt(rows: readonly number[]): Promise<RowAt> {

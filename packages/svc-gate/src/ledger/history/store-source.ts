@@ -6,7 +6,7 @@ import { LedgerRefused, Unreadable } from "../errors.ts";
 import { keyDigester } from "../key-digests.ts";
 import type { Pause } from "../store/steps.ts";
 import { tablesBy, type HeadRecord, type Tables, type TablesHead } from "../store/tables.ts";
-import type { TreeNode } from "../tree/merkle.ts";
+import { lastUnder, type TreeNode } from "../tree/merkle.ts";
 import { wrongNode, type TreeWalk } from "../tree/walk.ts";
 import { anchorMismatch, tooShort } from "./anchors.ts";
 import { readFor } from "./findings.ts";
@@ -94,29 +94,15 @@ export class StoreSource implements WalkSource {
   async checks(leaves: readonly Leaf[]): Promise<Broken | undefined> {
     const results = leaves.filter(({ check }) => check !== null);
     if (results.length === 0) return undefined;
-    const found = await readFor(
-      (index) => results[index]?.seq ?? 0,
-      () =>
-        this.#tables.at(
-          "receipts",
-          results.map(({ check }) => [check ?? 0]),
-          ["leaf"],
-        ),
-    );
+    const [rows, keys] = [results.map(({ seq }) => seq), results.map(({ check }) => [check ?? 0])];
+    const found = await readFor(rows, () => this.#tables.at("receipts", keys, ["leaf"]));
     return firstOf(results, (leaf, index) => wrongCheck(leaf, () => found[index]?.leaf));
   }
 
   async nodes(nodes: readonly TreeNode[]): Promise<Broken | undefined> {
     if (nodes.length === 0) return undefined;
-    const found = await readFor(
-      (index) => lastUnder(nodes[index]),
-      () =>
-        this.#tables.at(
-          "nodes",
-          nodes.map(({ level, index }) => [level, index]),
-          ["hash"],
-        ),
-    );
+    const keys = nodes.map(({ level, index }) => [level, index]);
+    const found = await readFor(nodes.map(lastUnder), () => this.#tables.at("nodes", keys, ["hash"]));
     return firstOf(nodes, (node, index) => wrongNode(node, found[index]?.hash));
   }
 
@@ -156,10 +142,6 @@ function changedElsewhere({ changed, head }: HeadRecord, walked: number | undefi
   if (walked === undefined ? changed < from : changed === walked) return undefined;
   const problem = "the head row does not name the last row of a person's act";
   return { seq: head?.seq ?? 0, problem, expected: String(walked ?? "an earlier row"), found: String(changed) };
-}
-
-function lastUnder(node: TreeNode | undefined): number {
-  return node === undefined ? 0 : (node.index + 1) * 256 ** node.level;
 }
 
 function firstOf<Each>(

@@ -46,6 +46,11 @@ export interface TreeNode {
   readonly hash: Buffer;
 }
 
+/** The row that completes an inner hash. */
+export function lastUnder({ index, level }: TreeNode): number {
+  return (index + 1) * 256 ** level;
+}
+
 /** The height of a tile: a full tile has 2^8 leaves, or hashes of the level below. */
 export const tileHeight = 8;
 

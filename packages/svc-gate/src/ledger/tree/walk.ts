@@ -1,5 +1,5 @@
 import { openCheckpoint } from "./checkpoint.ts";
-import { Frontier, type TreeNode } from "./merkle.ts";
+import { Frontier, lastUnder, type TreeNode } from "./merkle.ts";
 import { parseVerifierKey } from "./note.ts";
 import type { Broken } from "../entry/row.ts";
 
@@ -92,9 +92,10 @@ export class TreeWalk {
 }
 
 /** Returns the mistake if a stored inner hash differs from the one computed from its rows. */
-export function wrongNode({ level, index, hash }: TreeNode, found: string | undefined): Broken | undefined {
+export function wrongNode(node: TreeNode, found: string | undefined): Broken | undefined {
+  const { level, index, hash } = node;
   const expected = hash.toString("hex");
   if (expected === found) return undefined;
   const problem = `the inner hash ${index} of level ${level} differs from the one that its rows make`;
-  return { seq: (index + 1) * 256 ** level, problem, expected, found: found ?? "no hash" };
+  return { seq: lastUnder(node), problem, expected, found: found ?? "no hash" };
 }
