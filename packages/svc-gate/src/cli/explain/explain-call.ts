@@ -60,7 +60,7 @@ export function explainCall(
 export function givenValues<Other>(
   given: ReadonlyMap<string, string>,
   others: Other,
-): (lookup: Lookup) => Other | string {
+): (lookup: Pick<Lookup, "counter">) => Other | string {
   return ({ counter: { name } }) => given.get(name) ?? given.get(shortName(name)) ?? others;
 }
 
@@ -76,7 +76,8 @@ export function unknownCounter(
   return `the counter ${unknown} does not exist; the counters are ${known}`;
 }
 
-function shortName(name: string): string {
+/** The name without its contract. */
+export function shortName(name: string): string {
   return name.slice(name.indexOf(".") + 1);
 }
 

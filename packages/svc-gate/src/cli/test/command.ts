@@ -1,5 +1,5 @@
 import { writeFile } from "node:fs/promises";
-import { renderDiagnostic, type Diagnostic } from "../../contract/mod.ts";
+import { renderDiagnostics } from "../../gate/policy/mod.ts";
 import { badInput } from "../check.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { findFiles, foldersOf, untested } from "./files.ts";
@@ -47,9 +47,14 @@ async function outcomeOf(
   without: readonly string[],
 ): Promise<Outcome> {
   if (round.problems.length > 0)
-    return json ? badInput(round.problems, true) : { exitCode: 2, text: problemsText(round.problems) };
+    return json
+      ? badInput(round.problems, true)
+      : { exitCode: 2, text: `${renderDiagnostics(round.problems)}: nothing was tested` };
   if (round.files.length === 0) throw new BadInput(`no case has "${filter ?? ""}" in its name`);
-  if (junit !== undefined) await writeReport(junit, junitText(round.files));
+  if (junit !== undefined)
+    await writeFile(junit, junitText(round.files)).catch(({ code }: NodeJS.ErrnoException) => {
+      throw new BadInput(`--junit: ${junit} cannot be written (${code})`);
+    });
   const lacking = lackingOf(round, without, min);
   const passed = round.files.every(({ results }) => results.every(({ failure }) => failure === undefined));
   const exitCode = passed && lacking.length === 0 ? 0 : 1;
@@ -62,14 +67,6 @@ async function outcomeOf(
     [printTotal(round.files), ...lacking].join("\n"),
   ].join("\n\n");
   return { exitCode, text, forPrograms: true };
-}
-
-async function writeReport(file: string, text: string): Promise<void> {
-  try {
-    await writeFile(file, text);
-  } catch (error) {
-    throw new BadInput(`--junit: ${file} cannot be written (${(error as NodeJS.ErrnoException).code})`);
-  }
 }
 
 function readMin(text: string | undefined): number | undefined {
@@ -92,9 +89,4 @@ function lackingOf({ subjects }: Round, without: readonly string[], min: number 
 function nothingFound(paths: readonly string[]): string {
   const where = paths.length === 0 ? "" : ` in ${paths.join(", ")}`;
   return `no tests were found${where}: write them next to a contract, for x.yaml in x.test.yaml (docs/guides/testing.md)`;
-}
-
-function problemsText(problems: readonly Diagnostic[]): string {
-  const count = `${problems.length} ${problems.length === 1 ? "error" : "errors"}`;
-  return `${problems.map(renderDiagnostic).join("\n\n")}\n\n${count}: nothing was tested`;
 }

@@ -51,7 +51,7 @@ export interface TestCall {
 export interface TestDecision {
   readonly kind: "decision";
   readonly span: Span;
-  readonly act: DecisionAct;
+  readonly act: (typeof decisionActs)[number];
   /** The person; for `cancel` also the name of the key that asked. */
   readonly by: string;
   /** The approval's name; `last` is that of the latest answer. */
@@ -61,15 +61,14 @@ export interface TestDecision {
   /** Milliseconds since the epoch. */
   readonly at: number;
   /** Undefined if the gate must accept the decision. */
-  readonly expect: ExpectedDecision | undefined;
+  readonly expect: Expected<(typeof decisionResults)[number]> | undefined;
 }
 
 export const decisionActs = ["approve", "deny", "cancel"] as const;
-export type DecisionAct = (typeof decisionActs)[number];
 
-export interface ExpectedDecision {
+interface Expected<Outcome> {
   readonly span: Span;
-  readonly result: DecisionResult;
+  readonly result: Outcome;
 }
 
 /** The approval's status after a decision, or the code of the gate's refusal. */
@@ -84,7 +83,6 @@ export const decisionResults = [
   "approval-closed",
   "not-found",
 ] as const;
-export type DecisionResult = (typeof decisionResults)[number];
 
 /** A key reports what became of a call. */
 export interface TestOutcome {
@@ -99,56 +97,48 @@ export interface TestOutcome {
   /** Milliseconds since the epoch. */
   readonly at: number;
   /** Undefined if the gate must accept the outcome. */
-  readonly expect: ExpectedRefusal | undefined;
-}
-
-export interface ExpectedRefusal {
-  readonly span: Span;
-  readonly result: OutcomeRefusal;
+  readonly expect: Expected<(typeof outcomeRefusals)[number]> | undefined;
 }
 
 /** The codes of the gate's refusals of an outcome. */
 export const outcomeRefusals = ["outcome-refused", "forbidden"] as const;
-export type OutcomeRefusal = (typeof outcomeRefusals)[number];
 
 /** The expected result of a call; undefined members are not compared. */
 export interface Expectation {
   readonly span: Span;
   /** The verdict; or the answer, if a person's decision changed it. */
-  readonly result: Verdict | undefined;
-  readonly verdict: Verdict | undefined;
+  readonly result?: Verdict | undefined;
+  readonly verdict?: Verdict | undefined;
   /** The answer after the mode is applied. */
-  readonly answered: Verdict | undefined;
+  readonly answered?: Verdict | undefined;
   /** Complete (`payments.over-limit`), or without its contract (`over-limit`). */
-  readonly rule: string | undefined;
+  readonly rule?: string | undefined;
   /** Complete if it begins with `Svc:`, else a part. */
-  readonly reason: string | undefined;
-  readonly final: boolean | undefined;
+  readonly reason?: string | undefined;
+  readonly final?: boolean | undefined;
   /** Every rule that fires, in order, written like `rule`. */
-  readonly fired: readonly string[] | undefined;
+  readonly fired?: readonly string[] | undefined;
   /** Every rule in `mode: observe` that would have fired, in order. */
-  readonly observed: readonly string[] | undefined;
+  readonly observed?: readonly string[] | undefined;
   /** Decimals by name: the values that the call's rules read. */
   readonly counters: ReadonlyMap<string, string>;
   /** The member `approval` of the answer; null if it has none. */
-  readonly approval: ExpectedApproval | null | undefined;
+  readonly approval?: ExpectedApproval | null | undefined;
 }
 
 /** Undefined members are not compared. */
 export interface ExpectedApproval {
-  readonly status: ApprovalStatus | undefined;
+  readonly status: (typeof approvalStatuses)[number] | undefined;
   /** True if the call opened the approval. */
-  readonly new: boolean | undefined;
+  readonly new?: boolean | undefined;
   /** The persons that are needed, and those whose votes count: decimals. */
-  readonly needs: string | undefined;
-  readonly has: string | undefined;
-  readonly next: NextStep | undefined;
+  readonly needs?: string | undefined;
+  readonly has?: string | undefined;
+  readonly next?: (typeof nextSteps)[number] | undefined;
 }
 
-export const approvalStatuses: readonly ApprovalStatus[] = [...statuses, "capped"];
-export type ApprovalStatus = Status | "capped";
+export const approvalStatuses: readonly (Status | "capped")[] = [...statuses, "capped"];
 export const nextSteps = ["wait", "check", "retry", "none"] as const;
-export type NextStep = (typeof nextSteps)[number];
 
 export const fileKeys: readonly string[] = [
   "tests",

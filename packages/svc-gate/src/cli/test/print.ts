@@ -85,12 +85,8 @@ function isNamed(rule: string | undefined, id: string): boolean {
 
 function printMismatch({ what, expected, came }: Mismatch): readonly string[] {
   const label = what.padEnd(9);
-  if (what !== "reason")
-    return [`  ${label} ${paint("green", `- ${expected}`)}`, `  ${" ".repeat(9)} ${paint("red", `+ ${came}`)}`];
-  return [
-    `  ${label} ${paint("green", `- ${expected}`)}`,
-    `  ${" ".repeat(9)} ${paint("red", "+ ")}${wordDiff(expected, came)}`,
-  ];
+  const marked = what === "reason" ? `${paint("red", "+ ")}${wordDiff(expected, came)}` : paint("red", `+ ${came}`);
+  return [`  ${label} ${paint("green", `- ${expected}`)}`, `  ${" ".repeat(9)} ${marked}`];
 }
 
 /** The actual text, with the unexpected words marked. If only a part is expected, it is printed unmarked. */

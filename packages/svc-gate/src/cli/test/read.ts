@@ -49,7 +49,7 @@ import {
   type TestOutcome,
   type TestStep,
 } from "./document.ts";
-import { Sheet, sheetOf } from "./sheet.ts";
+import { sheetOf, type Sheet } from "./sheet.ts";
 import { momentOf, pauseOf } from "../time.ts";
 
 /** The time of the first call if the file names none: a Thursday, at noon. */
@@ -64,18 +64,6 @@ export function readTests(source: SourceFile): Result<TestFile, readonly Diagnos
   const file = sheet === undefined ? undefined : new Reader(report).file(sheet.known(fileKeys), source);
   return file === undefined || report.size > 0 ? bad(report.sorted([source])) : good(file);
 }
-
-const expectsNothing: Omit<Expectation, "result" | "span"> = {
-  verdict: undefined,
-  answered: undefined,
-  rule: undefined,
-  reason: undefined,
-  final: undefined,
-  fired: undefined,
-  observed: undefined,
-  counters: new Map(),
-  approval: undefined,
-};
 
 /** The members of a call in one part of the file, before the body of the check is written. */
 interface Draft {
@@ -198,23 +186,18 @@ class Reader {
 
   /** A person decides a call of the case, or its key cancels it. */
   #decision(sheet: Sheet, progress: Progress): readonly TestDecision[] {
-    new Sheet(sheet.map, "a decision", this.#report).known(decisionKeys);
+    sheet.known(decisionKeys, "a decision");
     const { span } = sheet.map;
-    const first = { ...span, to: span.from + 1 };
     const [act = "approve", ...others] = decisionActs.filter((name) => sheet.has(name));
     if (others.length > 0)
-      this.#report.add(
-        "twice",
-        first,
-        `a decision has one of ${decisionActs.map((name) => `\`${name}:\``).join(", ")}`,
-      );
+      sheet.wrong("twice", `a decision has one of ${decisionActs.map((name) => `\`${name}:\``).join(", ")}`);
     const by = sheet.scalar(act);
     if (by !== undefined && act !== "cancel") this.#named(by, "person", this.#persons);
     const scope = this.#oneOf(sheet.scalar("scope"), "scope", ["call", "tool", "rule"] as const);
-    if (scope !== undefined && act !== "deny") this.#report.add("literal", first, "`scope:` belongs to `deny:`");
+    if (scope !== undefined && act !== "deny") sheet.wrong("literal", "`scope:` belongs to `deny:`");
     const approval = this.#nameAbove(sheet.scalar("approval"), "approval", progress) ?? latest;
     if (!progress.names.has(approval) && !sheet.has("approval"))
-      this.#report.add("missing", first, `no call comes before it, so there is nothing to ${act}`);
+      sheet.wrong("missing", `no call comes before it, so there is nothing to ${act}`);
     const at = this.#time(sheet, progress, "a decision");
     progress.now = at;
     const result = this.#oneOf(sheet.scalar("expect"), "result of a decision", decisionResults);
@@ -225,16 +208,15 @@ class Reader {
 
   /** A key reports what became of a call of the case. */
   #outcome(sheet: Sheet, progress: Progress): TestOutcome {
-    new Sheet(sheet.map, "an outcome", this.#report).known(outcomeKeys);
+    sheet.known(outcomeKeys, "an outcome");
     const { span } = sheet.map;
-    const first = { ...span, to: span.from + 1 };
     const status = this.#oneOf(sheet.scalar("outcome"), "status of an outcome", outcomeRows.outcomeStatuses) ?? "done";
     if (sheet.decimal("amount") !== undefined && status !== "done")
-      this.#report.add("literal", first, "`amount:` belongs to `outcome: done`");
+      sheet.wrong("literal", "`amount:` belongs to `outcome: done`");
     const amount = sheet.node("amount");
     const call = this.#nameAbove(sheet.scalar("call"), "outcome", progress) ?? latest;
     if (progress.names.size === 0 && !sheet.has("call"))
-      this.#report.add("missing", first, "no call comes before it, so there is nothing to report");
+      sheet.wrong("missing", "no call comes before it, so there is nothing to report");
     const at = this.#time(sheet, progress, "an outcome");
     progress.now = at;
     const result = this.#oneOf(sheet.scalar("expect"), "refusal of an outcome", outcomeRefusals);
@@ -255,13 +237,9 @@ class Reader {
   }
 
   /** A case without expectations could not fail. */
-  #expected(steps: readonly TestStep[], { map }: Sheet): readonly TestStep[] {
+  #expected(steps: readonly TestStep[], sheet: Sheet): readonly TestStep[] {
     if (steps.every(({ expect }) => expect === undefined))
-      this.#report.add(
-        "missing",
-        { ...map.span, to: map.span.from + 1 },
-        "a case needs an expectation, under `expect:`",
-      );
+      sheet.wrong("missing", "a case needs an expectation, under `expect:`");
     return steps;
   }
 
@@ -269,22 +247,20 @@ class Reader {
   #call(sheet: Sheet, base: Draft, progress: Progress): readonly TestCall[] {
     const draft = this.#without(sheet, this.#draft(sheet, base));
     const { span } = sheet.map;
-    const first = { ...span, to: span.from + 1 };
-    if (draft.tool === undefined) this.#report.add("missing", first, "a call needs a tool, under `tool:`");
+    if (draft.tool === undefined) sheet.wrong("missing", "a call needs a tool, under `tool:`");
     const tool = draft.tool?.text ?? "";
     const body = bodyText(tool, draft);
     const expect = this.#expectation(sheet);
     const repeat = this.#repeat(sheet);
     const every = this.#pause(sheet, "every") ?? 0;
     if (sheet.has("every") && !sheet.has("repeat"))
-      this.#report.add("missing", first, "`every:` is the time between repetitions: `repeat:` is their number");
+      sheet.wrong("missing", "`every:` is the time between repetitions: `repeat:` is their number");
     const from = this.#time(sheet, progress, "a call");
     progress.now = from + every * (repeat - 1);
     const { key = "default", session = null } = draft;
     const approval = this.#nameAbove(sheet.scalar("approval"), "approval", progress);
     const as = sheet.text("as");
-    if (as === latest)
-      this.#report.add("literal", first, `\`${latest}\` is the approval of the latest answer: take another name`);
+    if (as === latest) sheet.wrong("literal", `\`${latest}\` is the approval of the latest answer: take another name`);
     for (const name of [latest, as ?? latest]) progress.names.add(name);
     return Array.from({ length: repeat }, (_, at) => ({
       kind: "call",
@@ -302,17 +278,10 @@ class Reader {
 
   /** The time of a step. Time goes forward. */
   #time(sheet: Sheet, { now }: Progress, what: string): number {
-    const { span } = sheet.map;
-    const first = { ...span, to: span.from + 1 };
-    if (sheet.has("at") && sheet.has("after"))
-      this.#report.add("twice", first, `${what} has \`at:\` or \`after:\`, not both`);
+    if (sheet.has("at") && sheet.has("after")) sheet.wrong("twice", `${what} has \`at:\` or \`after:\`, not both`);
     const at = this.#moment(sheet, "at") ?? now + (this.#pause(sheet, "after") ?? 0);
     if (at < now)
-      this.#report.add(
-        "literal",
-        first,
-        `${what.replace(/^an? /, "the ")} is earlier than the one above it: time goes forward`,
-      );
+      sheet.wrong("literal", `${what.replace(/^an? /, "the ")} is earlier than the one above it: time goes forward`);
     return at;
   }
 
@@ -364,12 +333,8 @@ class Reader {
       const [root = "", ...rest] = text.split(".");
       const members = root === "input" ? input : root === "platform" ? platform : undefined;
       if (members?.delete(rest.join(".")) === true) continue;
-      this.#report.add(
-        "unknown-member",
-        span,
-        `the call has no \`${text}\` to leave out`,
-        "`input.name` or `platform.name`",
-      );
+      const message = `the call has no \`${text}\` to leave out`;
+      this.#report.add("unknown-member", span, message, "`input.name` or `platform.name`");
     }
     return { ...draft, input, platform: draft.platform instanceof Map ? platform : null };
   }
@@ -409,13 +374,12 @@ class Reader {
   #expectation(sheet: Sheet): Expectation | undefined {
     const node = sheet.node("expect");
     if (node === undefined) return undefined;
-    if (node.kind === "scalar") return { ...expectsNothing, span: node.span, result: this.#verdict(node) };
+    if (node.kind === "scalar") return { span: node.span, result: this.#verdict(node), counters: new Map() };
     const inner = sheetOf(node, "`expect`", this.#report)?.known(expectKeys);
     if (inner === undefined) return undefined;
     if (inner.map.entries.size === 0) this.#report.add("missing", node.span, "`expect` is empty");
     return {
       span: node.span,
-      result: undefined,
       verdict: this.#verdict(inner.scalar("verdict")),
       answered: this.#verdict(inner.scalar("answered")),
       rule: inner.text("rule"),
@@ -434,8 +398,7 @@ class Reader {
     if (node === undefined) return undefined;
     const status = (scalar: YamlScalar | undefined): ExpectedApproval["status"] =>
       this.#oneOf(scalar, "status of an approval", approvalStatuses);
-    const others = { new: undefined, needs: undefined, has: undefined, next: undefined };
-    if (node.kind === "scalar") return node.value === null ? null : { status: status(node), ...others };
+    if (node.kind === "scalar") return node.value === null ? null : { status: status(node) };
     const inner = sheetOf(node, "`approval`", this.#report)?.known(approvalKeys);
     if (inner === undefined) return undefined;
     if (inner.map.entries.size === 0) this.#report.add("missing", node.span, "`approval` is empty");

@@ -1,19 +1,11 @@
-import type { Counter, PolicySet } from "../../contract/mod.ts";
+import type { PolicySet } from "../../contract/mod.ts";
 import type { AnswerApproval } from "../../gate/mod.ts";
+import { givenValues, shortName } from "../explain/explain-call.ts";
 import { explain, type Explanation } from "../explain/explanation.ts";
 import type { EvaluationTrace } from "../evaluation-trace.ts";
 import { CaseGate, type Answered, type Decided, type Obstacle } from "./case-gate.ts";
 import type { Coverage } from "./coverage.ts";
-import type {
-  Expectation,
-  ExpectedApproval,
-  TestCall,
-  TestCase,
-  TestDecision,
-  TestFile,
-  TestOutcome,
-  TestStep,
-} from "./document.ts";
+import type { Expectation, TestCall, TestCase, TestDecision, TestFile, TestOutcome, TestStep } from "./document.ts";
 
 /** The contract under test, with its trace and coverage. */
 export interface Subject {
@@ -71,7 +63,8 @@ async function runCase(
   const [first] = steps;
   if (wrong !== undefined && first !== undefined)
     return { ...nothingCame, step: first, number: 1, mismatches: [wrong] };
-  const gate = new CaseGate(policySet, { mode, persons, given: (counter) => givenOf(counter, given) });
+  const valueOf = givenValues(given, "0");
+  const gate = new CaseGate(policySet, { mode, persons, given: (counter) => valueOf({ counter }) });
   for (const [index, step] of steps.entries()) {
     const failure = await runStep(step, gate, subject);
     if (failure !== undefined) return { ...failure, step, number: index + 1 };
@@ -129,10 +122,6 @@ function unknownCounter(given: ReadonlyMap<string, string>, { counters }: Policy
   return undefined;
 }
 
-function givenOf(counter: Counter, given: ReadonlyMap<string, string>): string {
-  return given.get(counter.name) ?? given.get(afterDot(counter.name)) ?? "0";
-}
-
 function prevented(expect: Expectation | undefined, { what, came }: Obstacle): Mismatch {
   const expected = what === "approval" ? "an approval" : (expect?.result ?? expect?.verdict ?? "a decision");
   return { what, expected, came };
@@ -151,21 +140,17 @@ function compare(expect: Expectation, came: Answered): readonly Mismatch[] {
   check("rule", expect.rule, rule, isRule(expect.rule, rule));
   check("reason", expect.reason, reason, isReason(expect.reason, reason));
   check("final", expect.final?.toString(), String(final));
+  const checkRules = (what: string, expected: readonly string[] | undefined, is: readonly string[]): void => {
+    const areSame = expected?.length === is.length && is.every((id, at) => isRule(expected[at], id));
+    check(what, expected && listed(expected), listed(is), areSame);
+  };
   const wouldFire = decision.observed.map((observation) => observation.rule);
-  check("fired", expect.fired && listed(expect.fired), listed(fired), areRules(expect.fired, fired));
-  check(
-    "observed",
-    expect.observed && listed(expect.observed),
-    listed(wouldFire),
-    areRules(expect.observed, wouldFire),
-  );
+  checkRules("fired", expect.fired, fired);
+  checkRules("observed", expect.observed, wouldFire);
   for (const [name, expected] of expect.counters) {
     const counter = counters.find((seen) => isRule(name, seen.name));
-    check(
-      `counter ${name}`,
-      expected,
-      counter?.value ?? (counter === undefined ? "no rule of this tool reads it" : "not known"),
-    );
+    const value = counter === undefined ? "no rule of this tool reads it" : (counter.value ?? "not known");
+    check(`counter ${name}`, expected, value);
   }
   return [...found, ...compareApproval(expect.approval, came.approval)];
 }
@@ -174,9 +159,8 @@ function compareApproval(expected: Expectation["approval"], came: AnswerApproval
   if (expected === undefined) return [];
   if (expected === null || came === undefined) {
     if (expected === null && came === undefined) return [];
-    return [
-      { what: "approval", expected: expected === null ? "none" : approvalText(expected), came: came?.status ?? "none" },
-    ];
+    const text = expected === null ? "none" : (expected.status ?? "an approval");
+    return [{ what: "approval", expected: text, came: came?.status ?? "none" }];
   }
   return (["status", "new", "needs", "has", "next"] as const).flatMap((name) => {
     const [wanted, is] = [expected[name], String(came[name])];
@@ -186,25 +170,13 @@ function compareApproval(expected: Expectation["approval"], came: AnswerApproval
   });
 }
 
-function approvalText({ status }: ExpectedApproval): string {
-  return status ?? "an approval";
-}
-
 function listed(names: readonly string[]): string {
   return names.length === 0 ? "none" : names.join(", ");
 }
 
-function areRules(expected: readonly string[] | undefined, ids: readonly string[]): boolean {
-  return expected?.length === ids.length && ids.every((id, at) => isRule(expected[at], id));
-}
-
 /** Is it the same rule, with or without its contract? */
 function isRule(expected: string | undefined, id: string): boolean {
-  return expected === id || expected === afterDot(id);
-}
-
-function afterDot(id: string): string {
-  return id.slice(id.indexOf(".") + 1);
+  return expected === id || expected === shortName(id);
 }
 
 function isReason(expected: string | undefined, reason: string): boolean {

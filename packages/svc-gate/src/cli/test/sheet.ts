@@ -14,14 +14,21 @@ export class Sheet {
     this.#what = what;
   }
 
-  known(names: readonly string[]): this {
+  /** @param what its name in messages, if the members show that the map is of another kind */
+  known(names: readonly string[], what: string = this.#what): this {
     for (const [name, { key }] of this.map.entries) {
       if (names.includes(name)) continue;
       const near = nearest(name, names);
-      const hint = near === undefined ? `${this.#what} has ${names.join(", ")}` : `did you mean \`${near}\`?`;
-      this.#report.add("unknown-key", key.span, `${this.#what} has no \`${name}\``, hint);
+      const hint = near === undefined ? `${what} has ${names.join(", ")}` : `did you mean \`${near}\`?`;
+      this.#report.add("unknown-key", key.span, `${what} has no \`${name}\``, hint);
     }
     return this;
+  }
+
+  /** Reports a problem of the whole map at its first character. */
+  wrong(code: Parameters<Report["add"]>[0], message: string, hint?: string): void {
+    const { span } = this.map;
+    this.#report.add(code, { ...span, to: span.from + 1 }, message, hint);
   }
 
   has(name: string): boolean {
