@@ -1,15 +1,13 @@
 import { hash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { loadFunctions, recompile, type CompileOptions, type PolicySet, type Diagnostic } from "../contract/mod.ts";
-import { whyNot } from "../gate/errors.ts";
 import { outcomeRows, parseLeaf } from "../ledger/entry/mod.ts";
 import { ledgerTables, type LedgerHistory, type Rows } from "../ledger/mod.ts";
 import { good, visible, type Result } from "../wire/mod.ts";
 import { io } from "./io.ts";
 import { ledgerSource, type DatabaseOption } from "./ledger-source.ts";
-import { BadInput } from "./outcome.ts";
+import { BadInput, readText } from "./outcome.ts";
 
 /** A row of a ledger: its leaf, which is hashed, and the evidence that the leaf commits to. */
 export interface RecordedRow {
@@ -133,14 +131,6 @@ async function readKey(file: string | undefined): Promise<string> {
   if (file === undefined && given !== undefined) return given;
   if (file === undefined) throw new BadInput("a gate needs a key: name its file with --key-file");
   return (await readText(file)).trim();
-}
-
-async function readText(file: string): Promise<string> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (error) {
-    throw new BadInput(`${file} cannot be read: ${whyNot(error)}`);
-  }
 }
 
 const pageRows = 1000;

@@ -23,7 +23,11 @@ export interface MigrateOptions {
 export async function migrateCommand({ databaseUrl, role, firstKey, dataDir }: MigrateOptions): Promise<Outcome> {
   if (databaseUrl === undefined)
     throw new BadInput("no database is named: set SVC_DATABASE_URL, or give --database-url postgres://...");
-  if (firstKey !== undefined) await requireFolder(firstKey);
+  // Refuses before anything is created: a ledger without its first key would leave an unused signing key.
+  if (firstKey !== undefined)
+    await access(dirname(firstKey), constants.W_OK).catch((error: unknown) => {
+      throw notWritten(firstKey, error);
+    });
   const run = await migratePostgres({ url: databaseUrl, servingRole: role });
   const done =
     run.length === 0 ? "the schema is up to date" : `ran ${run.map((number) => `migration ${number}`).join(", ")}`;
@@ -66,14 +70,5 @@ async function hasLedger(url: string): Promise<boolean> {
   } catch (error) {
     if (error instanceof LedgerRefused) return false;
     throw error;
-  }
-}
-
-/** Refuses before anything is created: a ledger without its first key would leave an unused signing key. */
-async function requireFolder(file: string): Promise<void> {
-  try {
-    await access(dirname(file), constants.W_OK);
-  } catch (error) {
-    throw notWritten(file, error);
   }
 }

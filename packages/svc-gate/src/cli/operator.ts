@@ -1,5 +1,4 @@
 import { once } from "node:events";
-import { readFile } from "node:fs/promises";
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { connect, type TLSSocket } from "node:tls";
@@ -8,7 +7,7 @@ import { whyNot } from "../gate/errors.ts";
 import { visible } from "../wire/mod.ts";
 import { io } from "./io.ts";
 import { offlinePlace } from "./offline-place.ts";
-import { BadInput } from "./outcome.ts";
+import { BadInput, readText } from "./outcome.ts";
 
 /**
  * The gate of an operator's command: the one that serves a local data folder, or one at a URL, with a key of scope
@@ -253,12 +252,4 @@ async function keyIn(file: string | undefined, variable: string, missing: string
     throw new BadInput(`${file ?? variable} does not contain an API key: visible ASCII characters on one line`);
   if (hasKeyForm(key) && !looksLikeKey(key)) throw new BadInput("the key is mistyped: its checksum is wrong");
   return key;
-}
-
-async function readText(file: string): Promise<string> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (error) {
-    throw new BadInput(`${file} cannot be read: ${whyNot(error)}`);
-  }
 }

@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { whyNot } from "../gate/errors.ts";
 
 /** The output of a command, and how it ends. */
@@ -7,6 +8,13 @@ export interface Outcome {
   readonly text: string;
   /** A program reads it: it goes to standard output, whatever the exit code. */
   readonly forPrograms?: boolean;
+}
+
+/** Reads a file that the caller of a command names. @throws {BadInput} if it cannot be read */
+export async function readText(file: string): Promise<string> {
+  return readFile(file, "utf8").catch((error: unknown) => {
+    throw new BadInput(`${file} cannot be read: ${whyNot(error)}`);
+  });
 }
 
 /** The error for a file that cannot be written. */

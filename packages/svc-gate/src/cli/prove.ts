@@ -33,7 +33,9 @@ export async function proveCommand(row: string, folder: string, options: ProveOp
     requireProven(text, keys, seq);
     const file = options.out ?? `${seq}.tlog-proof`;
     if (file === "-") return { exitCode: 0, text: text.trimEnd(), forPrograms: true };
-    await writeProof(file, text);
+    await writeFile(file, text).catch((error: unknown) => {
+      throw notWritten(file, error);
+    });
     const key = ledger.signer === undefined ? "" : `\n  verify it with  svc-gate verify ${file} --key ${ledger.signer}`;
     return {
       exitCode: 0,
@@ -57,14 +59,6 @@ function requireProven(text: string, keys: readonly VerifierKey[], seq: number):
   throw new BadInput(
     `row ${seq} cannot be proven: the rows do not give the signed root (${visible(proven.problem)}); run \`svc-gate verify\``,
   );
-}
-
-async function writeProof(file: string, text: string): Promise<void> {
-  try {
-    await writeFile(file, text);
-  } catch (error) {
-    throw notWritten(file, error);
-  }
 }
 
 interface KeptHead {

@@ -1,12 +1,10 @@
-import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import type { Diagnostic } from "../../contract/mod.ts";
 import { loadContracts, renderDiagnostics } from "../../gate/policy/mod.ts";
-import { whyNot } from "../../gate/errors.ts";
 import { isMode, modes, type Mode, type Result } from "../../wire/mod.ts";
 import { contractOf, openHistory, rowOf, type History, type ReceiptSource } from "../history.ts";
 import { io } from "../io.ts";
-import { BadInput, type Outcome } from "../outcome.ts";
+import { BadInput, readText, type Outcome } from "../outcome.ts";
 import type { Recorded } from "../replay/recorded.ts";
 import { momentOf } from "../time.ts";
 import { EvaluationTrace } from "../evaluation-trace.ts";
@@ -50,7 +48,7 @@ export async function explainCommand(file: string | undefined, options: ExplainO
 type Broken = { readonly diagnostics: readonly Diagnostic[] };
 
 async function explainFile(file: string, options: ExplainOptions): Promise<Explained | Broken> {
-  const body = await readBody(file);
+  const body = await (file === "-" ? textOf(io().stdin) : readText(file));
   const given = readCounters(options.counters);
   const trace = new EvaluationTrace();
   const compiled = await loadContracts(options.contract, options.contract, { probe: trace.probe });
@@ -59,14 +57,6 @@ async function explainFile(file: string, options: ExplainOptions): Promise<Expla
   const unknown = unknownCounter(given, compiled.value);
   if (unknown !== undefined) throw new BadInput(`--counters: ${unknown}`);
   return explainOrRefuse(explainCall(compiled.value, call, trace, givenValues(given, "0")), file);
-}
-
-/** `-` is standard input. */
-async function readBody(file: string): Promise<string> {
-  if (file === "-") return textOf(io().stdin);
-  return readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new BadInput(`${file} cannot be read: ${whyNot(error)}`);
-  });
 }
 
 async function explainReceipt(number: string, options: ExplainOptions): Promise<Explained | Broken> {
