@@ -1,10 +1,10 @@
 import type { Erased, NotPresent, Preview } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
-import { accepted, adminPath, withGate, type GateDoor, type GatePlace } from "./operator.ts";
+import { accepted, adminPath, withGate, type GateDoor, type GateOptions } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { counted } from "./counted.ts";
 
-export interface EraseOptions extends GatePlace {
+export interface EraseOptions extends GateOptions {
   readonly part?: string | undefined;
   readonly reason?: string | undefined;
   /** Such as `input.customer.email=anna@example.com`: receipts that match all of these. */
@@ -14,8 +14,6 @@ export interface EraseOptions extends GatePlace {
   readonly session?: string | undefined;
   readonly key?: string | undefined;
   readonly before?: string | undefined;
-  readonly tenant?: string | undefined;
-  readonly json: boolean;
 }
 
 /** `svc-gate erase`: deletes parts of receipts. Their digests stay, and a row records who erased them, and why. */

@@ -1,12 +1,10 @@
 import { createFault, filesReadableHere, type ChangedKey, type KeyJson, type KeyRequest } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { io } from "./io.ts";
-import { adminPath, askGate, type GatePlace } from "./operator.ts";
+import { adminPath, askGate, type GateOptions } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
-export interface KeysOptions extends GatePlace {
-  readonly tenant?: string | undefined;
-  readonly json: boolean;
+export interface KeysOptions extends GateOptions {
   /** Prints only the key. */
   readonly quiet?: boolean;
 }

@@ -1,14 +1,9 @@
 import { visible } from "../wire/mod.ts";
 import { io } from "./io.ts";
-import { adminPath, askGate, type GatePlace, type WorkPlace } from "./operator.ts";
+import { adminPath, askGate, type GateOptions, type WorkPlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
-export interface NotifyOptions extends GatePlace {
-  readonly tenant?: string | undefined;
-  readonly json: boolean;
-}
-
-export interface ReplayOptions extends NotifyOptions {
+export interface ReplayOptions extends GateOptions {
   readonly from: string;
   readonly endpoint?: string;
 }
@@ -22,7 +17,7 @@ interface EndpointJson {
 }
 
 /** `svc-gate notify list` */
-export async function listCommand(options: NotifyOptions): Promise<Outcome> {
+export async function listCommand(options: GateOptions): Promise<Outcome> {
   const body = await askGate(placeOf(options), "GET", adminPath(options.tenant, "notify"));
   if (options.json) return { exitCode: 0, text: JSON.stringify(body) };
   const { rows, endpoints } = body as { readonly rows: number; readonly endpoints: readonly EndpointJson[] };
@@ -54,7 +49,7 @@ const noEndpoint =
   "no endpoint gets the events of this ledger: a running gate, or this command, reads them from SVC_NOTIFY";
 
 /** In a ledger that no gate serves, the endpoints are those of SVC_NOTIFY. The next gate sends. */
-function placeOf(options: NotifyOptions): WorkPlace {
+function placeOf(options: GateOptions): WorkPlace {
   return { ...options, notify: io().env["SVC_NOTIFY"] || undefined };
 }
 

@@ -19,6 +19,12 @@ export interface GatePlace {
   readonly keyFile?: string | undefined;
 }
 
+/** The options that every operator's command has. */
+export interface GateOptions extends GatePlace {
+  readonly tenant?: string | undefined;
+  readonly json: boolean;
+}
+
 /** The response of a gate. */
 export interface GateAnswer {
   readonly status: number;

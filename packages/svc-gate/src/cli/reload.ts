@@ -1,31 +1,23 @@
+import type { InForce } from "../ledger/mod.ts";
 import { visible } from "../wire/mod.ts";
-import { adminPath, findGate, refusalOf, type GatePlace } from "./operator.ts";
+import { adminPath, findGate, refusalOf, type GateOptions } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
-export interface ReloadOptions extends GatePlace {
+export interface ReloadOptions extends GateOptions {
   readonly mode?: string;
-  readonly tenant?: string;
-  readonly json: boolean;
 }
 
 /** The answer of POST /admin/reload. */
 interface Reloaded {
   readonly changed: boolean;
-  readonly before: InForce;
-  readonly now: InForce;
-  readonly counters: readonly Counter[];
-}
-
-interface InForce {
-  readonly contract: string;
-  readonly mode: string;
-}
-
-interface Counter {
-  readonly counter: string;
-  readonly counts: string;
-  readonly receipts: number;
-  readonly unknown_through: number | null;
+  readonly before: Omit<InForce, "engine">;
+  readonly now: Omit<InForce, "engine">;
+  readonly counters: readonly {
+    readonly counter: string;
+    readonly counts: string;
+    readonly receipts: number;
+    readonly unknown_through: number | null;
+  }[];
 }
 
 /** `svc-gate reload`: puts the current files of a serving gate in force. */

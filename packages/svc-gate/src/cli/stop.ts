@@ -1,10 +1,10 @@
 import { stoppedCalls, type Stop, type StopScope } from "../approvals/mod.ts";
 import type { EndedByStop } from "../gate/mod.ts";
 import { visible } from "../wire/mod.ts";
-import { adminPath, askGate, tenantPath, type GatePlace } from "./operator.ts";
+import { adminPath, askGate, tenantPath, type GateOptions } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
-export interface StopOptions extends GatePlace {
+export interface StopOptions extends GateOptions {
   readonly why?: string | undefined;
   readonly tool: readonly string[];
   readonly key?: string | undefined;
@@ -13,10 +13,8 @@ export interface StopOptions extends GatePlace {
   readonly keep: boolean;
   readonly list: boolean;
   readonly lift: boolean;
-  readonly tenant?: string | undefined;
   /** The root's head pin, for a ledger that no gate serves. */
   readonly pin?: string | undefined;
-  readonly json: boolean;
 }
 
 /** `svc-gate stop`: blocks calls until the stop is lifted. */

@@ -1,19 +1,14 @@
 import { readJson, visible, type Json, type JsonObject } from "../../wire/mod.ts";
-import { accepted, withGateFor, refusalOf, tenantPath, type GateDoor, type GatePlace } from "../operator.ts";
+import { accepted, withGateFor, refusalOf, tenantPath, type GateDoor, type GateOptions } from "../operator.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { boundLines, cardLines, shownText } from "./card.ts";
 
-export interface ApprovalsOptions extends GatePlace {
-  readonly tenant?: string | undefined;
-  readonly json: boolean;
-}
-
-export interface ListOptions extends ApprovalsOptions {
+export interface ListOptions extends GateOptions {
   readonly state?: string;
   readonly mine?: boolean;
 }
 
-export interface DecideOptions extends ApprovalsOptions {
+export interface DecideOptions extends GateOptions {
   readonly comment?: string;
   readonly hash?: string;
 }
@@ -51,7 +46,7 @@ function sentText(alias: unknown): string {
 }
 
 /** `svc-gate approvals show` */
-export function showCommand(id: string, options: ApprovalsOptions): Promise<Outcome> {
+export function showCommand(id: string, options: GateOptions): Promise<Outcome> {
   return withGateFor(options, async (gate) => {
     const answer = await gate.ask("GET", pathOf(options, `/${encodeURIComponent(id)}`));
     accepted(answer);
@@ -180,13 +175,13 @@ function decide(
   });
 }
 
-async function hashOf(gate: GateDoor, id: string, options: ApprovalsOptions): Promise<string> {
+async function hashOf(gate: GateDoor, id: string, options: GateOptions): Promise<string> {
   const shown = accepted(await gate.ask("GET", pathOf(options, `/${encodeURIComponent(id)}`)));
   return String(shown["hash"]);
 }
 
 /** `svc-gate approvals cancel` */
-export function cancelCommand(id: string, options: ApprovalsOptions): Promise<Outcome> {
+export function cancelCommand(id: string, options: GateOptions): Promise<Outcome> {
   return withGateFor(options, async (gate) => {
     const answer = await gate.ask("POST", pathOf(options, `/${encodeURIComponent(id)}/cancel`), {});
     accepted(answer);
@@ -194,6 +189,6 @@ export function cancelCommand(id: string, options: ApprovalsOptions): Promise<Ou
   });
 }
 
-function pathOf({ tenant }: ApprovalsOptions, rest: string): string {
+function pathOf({ tenant }: GateOptions, rest: string): string {
   return `${tenantPath(tenant)}/approvals${rest}`;
 }

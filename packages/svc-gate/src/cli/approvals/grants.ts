@@ -1,11 +1,11 @@
+import type { Grant } from "../../approvals/mod.ts";
 import { lengthMs } from "../../gate/mod.ts";
 import { visible } from "../../wire/mod.ts";
-import { accepted, withGateFor, refusalOf, tenantPath, type GateDoor } from "../operator.ts";
+import { accepted, withGateFor, refusalOf, tenantPath, type GateDoor, type GateOptions } from "../operator.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { boundLines, shownText } from "./card.ts";
-import type { ApprovalsOptions } from "./command.ts";
 
-export interface CreateGrantOptions extends ApprovalsOptions {
+export interface CreateGrantOptions extends GateOptions {
   readonly amount: readonly string[];
   readonly anySession: boolean;
   readonly for?: string;
@@ -16,36 +16,28 @@ export interface CreateGrantOptions extends ApprovalsOptions {
 }
 
 /** A grant as GET /grants shows it. */
-interface ShownGrant {
+interface ShownGrant extends Required<
+  Pick<Grant, "amounts" | "free" | "hash" | "key" | "least" | "most" | "spent" | "until" | "used" | "uses">
+> {
   readonly id: string;
   readonly status: string;
-  readonly hash: string;
-  readonly key: string;
   readonly tool_name: string;
   readonly any_session: boolean;
   readonly rules: readonly string[];
   readonly pins: readonly string[];
-  readonly free: readonly string[];
-  readonly least: readonly string[];
-  readonly most: readonly string[];
-  readonly amounts: Readonly<Record<string, string>>;
-  readonly spent: Readonly<Record<string, string>>;
-  readonly uses: number;
-  readonly used: number;
-  readonly until: number;
   readonly needs: number;
   readonly has: number;
   readonly decisions: readonly { readonly person: string }[];
 }
 
 /** `svc-gate grants list` */
-export async function listGrantsCommand(options: ApprovalsOptions): Promise<Outcome> {
+export async function listGrantsCommand(options: GateOptions): Promise<Outcome> {
   const grants = await withGateFor(options, (gate) => grantsOf(gate, options));
   if (options.json) return { exitCode: 0, text: JSON.stringify({ grants }), forPrograms: true };
   return { exitCode: 0, text: grants.length === 0 ? "no grant is in force" : grants.flatMap(linesOf).join("\n") };
 }
 
-async function grantsOf(gate: GateDoor, options: ApprovalsOptions): Promise<readonly ShownGrant[]> {
+async function grantsOf(gate: GateDoor, options: GateOptions): Promise<readonly ShownGrant[]> {
   return accepted(await gate.ask("GET", pathOf(options)))["grants"] as readonly ShownGrant[];
 }
 
@@ -117,7 +109,7 @@ function lengthOf(text: string): number {
 }
 
 /** `svc-gate grants approve` */
-export function approveGrantCommand(id: string, options: ApprovalsOptions): Promise<Outcome> {
+export function approveGrantCommand(id: string, options: GateOptions): Promise<Outcome> {
   return withGateFor(options, async (gate) => {
     const grant = (await grantsOf(gate, options)).find((each) => each.id === id);
     if (grant === undefined) throw new BadInput(`no grant in force has the id ${id}`);
@@ -131,13 +123,13 @@ export function approveGrantCommand(id: string, options: ApprovalsOptions): Prom
 }
 
 /** `svc-gate grants revoke` */
-export function revokeGrantCommand(id: string, options: ApprovalsOptions): Promise<Outcome> {
+export function revokeGrantCommand(id: string, options: GateOptions): Promise<Outcome> {
   return withGateFor(options, async (gate) => {
     const answer = accepted(await gate.ask("POST", `${pathOf(options)}/${encodeURIComponent(id)}/revoke`, {}));
     return { exitCode: 0, text: options.json ? JSON.stringify(answer) : `${id} is revoked`, forPrograms: options.json };
   });
 }
 
-function pathOf({ tenant }: ApprovalsOptions): string {
+function pathOf({ tenant }: GateOptions): string {
   return `${tenantPath(tenant)}/grants`;
 }
