@@ -1,6 +1,8 @@
-import { position, type Diagnostic } from "../contract/mod.ts";
+import type { Diagnostic } from "../contract/mod.ts";
 import { loadContracts, renderDiagnostics } from "../gate/policy/mod.ts";
+import { counted } from "./counted.ts";
 import type { Outcome } from "./outcome.ts";
+import { locationRow } from "./source-location.ts";
 
 /** `svc-gate check`: compiles, and prints every error or a summary of the contracts. */
 export async function checkCommand(file: string, { json }: { readonly json: boolean }): Promise<Outcome> {
@@ -13,43 +15,28 @@ export async function checkCommand(file: string, { json }: { readonly json: bool
     rules: routes.reduce((sum, { rules }) => sum + rules.length, 0),
     worstCost,
   }));
+  const names = counters.map(({ name }) => name);
   if (json)
-    return {
-      exitCode: 0,
-      text: JSON.stringify({ ok: true, mandate, contracts, tools: costs, counters: counters.map(({ name }) => name) }),
-    };
+    return { exitCode: 0, text: JSON.stringify({ ok: true, mandate, contracts, tools: costs, counters: names }) };
   const width = Math.max(4, ...costs.map(({ tool }) => tool.length));
   const rows = costs.map(
     ({ tool, rules, worstCost, contracts: by }) =>
       `  ${tool.padEnd(width)}  ${String(rules).padStart(5)}  ${String(worstCost).padStart(12)}  ${by.join(", ")}`,
   );
   const head = `  ${"tool".padEnd(width)}  rules  steps, worst  contract`;
-  return {
-    exitCode: 0,
-    text: [
-      `${file}: no errors; ${contracts.length} contract${contracts.length === 1 ? "" : "s"}`,
-      "",
-      head,
-      ...rows,
-    ].join("\n"),
-  };
+  const title = `${file}: no errors; ${counted(contracts.length, "contract")}`;
+  return { exitCode: 0, text: [title, "", head, ...rows].join("\n") };
 }
 
 /** The errors of files that do not compile, for a person or for editors and CI. */
 export function badInput(problems: readonly Diagnostic[], json: boolean): Outcome {
-  const errors = problems.map(({ code, message, span, hint }) => {
-    const end = position(span.file, span.to);
-    return {
-      severity: "error",
-      code,
-      message,
-      hint: hint ?? null,
-      file: span.file.name,
-      ...position(span.file, span.from),
-      endLine: end.line,
-      endColumn: end.column,
-    };
-  });
+  const errors = problems.map(({ code, message, span, hint }) => ({
+    severity: "error",
+    code,
+    message,
+    hint: hint ?? null,
+    ...locationRow(span),
+  }));
   return {
     exitCode: 2,
     text: json ? JSON.stringify({ ok: false, errors }) : renderDiagnostics(problems),

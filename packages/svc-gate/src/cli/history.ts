@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { loadFunctions, recompile, type CompileOptions, type PolicySet, type Diagnostic } from "../contract/mod.ts";
-import { outcomeRows, parseLeaf } from "../ledger/entry/mod.ts";
+import { outcomeRows, parseLeaf, type StoredRow } from "../ledger/entry/mod.ts";
 import { ledgerTables, type LedgerHistory, type Rows } from "../ledger/mod.ts";
 import { good, visible, type Result } from "../wire/mod.ts";
 import { io } from "./io.ts";
@@ -10,12 +10,7 @@ import { ledgerSource, type DatabaseOption } from "./ledger-source.ts";
 import { BadInput, readText } from "./outcome.ts";
 
 /** A row of a ledger: its leaf, which is hashed, and the evidence that the leaf commits to. */
-export interface RecordedRow {
-  readonly seq: number;
-  readonly leaf: string;
-  /** The disclosures of its parts, with `~` between them. */
-  readonly evidence: string;
-}
+export type RecordedRow = Pick<StoredRow, "evidence" | "leaf" | "seq">;
 
 /** Receipts to be read again, wherever they are stored. */
 export interface History extends Pick<Rows<RecordedRow>, "scan"> {
@@ -194,15 +189,7 @@ function checkedText(text: string, digest: string): string | undefined {
 }
 
 /** The members of a receipt from GET /receipts that are needed here. */
-interface ShownReceipt {
-  readonly seq: number;
-  readonly leaf: string;
-  readonly evidence: readonly string[];
-}
-
-function rowFrom({ seq, leaf, evidence }: ShownReceipt): RecordedRow {
-  return { seq, leaf, evidence: evidence.join("~") };
-}
+type ShownReceipt = Omit<RecordedRow, "evidence"> & { readonly evidence: readonly string[] };
 
 async function openFile(file: string, rules: readonly string[]): Promise<History> {
   const texts = new Map<string, string>();
@@ -271,7 +258,7 @@ function readReceipts(text: string, place: string): readonly RecordedRow[] {
     throw new BadInput(
       `${place}: not a receipt as GET /receipts shows it: \`seq\`, \`leaf\` and \`evidence\` are needed`,
     );
-  return receipts.map(rowFrom);
+  return receipts.map(({ seq, leaf, evidence }) => ({ seq, leaf, evidence: evidence.join("~") }));
 }
 
 function isReceipt(value: unknown): value is ShownReceipt {

@@ -18,36 +18,31 @@ export interface DecidedFound {
 
 /** Counts the result of each check, and keeps the first of each kind. */
 export class VerdictAccumulator {
-  #replayed = 0;
-  #notReplayable = 0;
-  #firstNotReplayable: DecidedFound["firstNotReplayable"];
-  #differs = 0;
-  #firstDiffering: DecidedFound["firstDiffering"];
+  readonly #found: { -readonly [Name in keyof Omit<DecidedFound, "rows">]: DecidedFound[Name] } = {
+    replayed: 0,
+    notReplayable: 0,
+    firstNotReplayable: undefined,
+    differs: 0,
+    firstDiffering: undefined,
+  };
 
   agreed(): void {
-    this.#replayed += 1;
+    this.#found.replayed += 1;
   }
 
   skipped(seq: number, why: string): void {
-    this.#notReplayable += 1;
-    this.#firstNotReplayable ??= { seq, why };
+    this.#found.notReplayable += 1;
+    this.#found.firstNotReplayable ??= { seq, why };
   }
 
   differed(seq: number, { what, was, is }: Difference): void {
-    this.#differs += 1;
-    this.#firstDiffering ??= { seq, what, recorded: was, again: is };
+    this.#found.differs += 1;
+    this.#found.firstDiffering ??= { seq, what, recorded: was, again: is };
   }
 
   /** @param rows the last row that was examined */
   found(rows: number): DecidedFound {
-    return {
-      rows,
-      replayed: this.#replayed,
-      notReplayable: this.#notReplayable,
-      firstNotReplayable: this.#firstNotReplayable,
-      differs: this.#differs,
-      firstDiffering: this.#firstDiffering,
-    };
+    return { rows, ...this.#found };
   }
 }
 

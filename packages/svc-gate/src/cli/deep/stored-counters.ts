@@ -1,5 +1,11 @@
 import { counterDigest, recountRow, totalsAround, type OwnedCounter, type PlacedOutcome } from "../../gate/mod.ts";
-import { ledgerTables, type KeptCounter, type LedgerHistory, type StoredEffect } from "../../ledger/mod.ts";
+import {
+  ledgerTables,
+  type CounterLookup,
+  type KeptCounter,
+  type LedgerHistory,
+  type StoredEffect,
+} from "../../ledger/mod.ts";
 import { outcomeRows, parseLeaf, type Leaf } from "../../ledger/entry/mod.ts";
 import { addDecimals } from "../../wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
@@ -265,7 +271,7 @@ function textOf({ counter, key, at, amount }: Hold): string {
 /** The values that a row's lookups have in the ledger: its events in their windows, without those that were taken back. */
 export async function storedValues(
   ledger: LedgerHistory,
-  lookups: readonly { readonly counter: string; readonly key: string; readonly after: number }[],
+  lookups: readonly CounterLookup[],
   { at, seq }: Leaf,
 ): Promise<readonly (string | undefined)[]> {
   const kept = new Map(ledger.kept.map((counter) => [counter.digest, counter]));

@@ -1,22 +1,18 @@
 import type { Lookup, PolicySet } from "../../contract/mod.ts";
+import type { Leaf } from "../../ledger/entry/mod.ts";
 import { bad, good, type Result } from "../../wire/mod.ts";
 import { evaluate, type Call, type ValueOf } from "../evaluate.ts";
 import type { EvaluationTrace } from "../evaluation-trace.ts";
+import type { Recorded, Trace } from "../replay/recorded.ts";
 import type { CounterExplained } from "./counted.ts";
 import { explain } from "./explanation.ts";
 import type { Explained } from "./report.ts";
 
 /** A receipt as far as its explanation needs it. */
-export interface ReceiptExplained {
-  readonly seq: number;
+export interface ReceiptExplained
+  extends Pick<Leaf, "rule" | "seq" | "verdict">, Pick<Trace, "counters">, Pick<Recorded, "reasonText"> {
   /** The contract that it names: `sha256:` and hex digits. */
   readonly contract: string;
-  /** The counters that were read, with their values. */
-  readonly counters: Readonly<Record<string, string>>;
-  readonly verdict: string | null;
-  readonly rule: string | null;
-  /** As JSON. */
-  readonly reasonText: string;
 }
 
 /**

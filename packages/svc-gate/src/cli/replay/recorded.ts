@@ -1,4 +1,5 @@
-import { isVerdict, readJson, type CheckRequest, type JsonObject, type KeyKind, type Verdict } from "../../wire/mod.ts";
+import type { Decision } from "../../contract/mod.ts";
+import { isVerdict, readJson, type CheckRequest, type JsonObject, type KeyKind } from "../../wire/mod.ts";
 import {
   effectsIn,
   evidenceDigest,
@@ -35,20 +36,13 @@ export interface Recorded {
   readonly effectsText: string;
 }
 
-/** The record of an observing rule on a receipt. */
-interface WouldBe {
-  readonly reason: string;
-  readonly rule: string;
-  readonly verdict: Verdict;
-}
-
 /** The recorded trace of a decision. */
 export interface Trace {
   /** The counters that were read, with their values. */
   readonly counters: Readonly<Record<string, string>>;
   /** The rules that fired. */
   readonly fired: readonly string[];
-  readonly observed: readonly WouldBe[];
+  readonly observed: Decision["observed"];
   /** What became of the call if a person had to decide it. */
   readonly asked: RecordedAsk | undefined;
 }
@@ -169,7 +163,7 @@ function traceOf(outcome: unknown): Trace | undefined {
   if (typeof counters !== "object" || counters === null) return undefined;
   if (!Array.isArray(observed) || !Array.isArray(fired)) return undefined;
   if (!Object.values(counters).every((value) => typeof value === "string")) return undefined;
-  if (!observed.every(isWouldBe)) return undefined;
+  if (!observed.every(isObservation)) return undefined;
   return {
     counters: counters as Trace["counters"],
     fired: fired.map(String),
@@ -178,8 +172,8 @@ function traceOf(outcome: unknown): Trace | undefined {
   };
 }
 
-function isWouldBe(value: unknown): value is WouldBe {
-  const { reason, rule, verdict } = (value ?? {}) as Partial<WouldBe>;
+function isObservation(value: unknown): value is Decision["observed"][number] {
+  const { reason, rule, verdict } = (value ?? {}) as Partial<Decision["observed"][number]>;
   return typeof reason === "string" && typeof rule === "string" && typeof verdict === "string" && isVerdict(verdict);
 }
 

@@ -18,7 +18,7 @@ import {
   type SettledCounter,
   type TotalSource,
 } from "../../gate/mod.ts";
-import { inMemory, readResume, resetThroughOf, type StoredEffect } from "../../ledger/mod.ts";
+import { inMemory, readResume, resetThroughOf, type CounterLookup, type StoredEffect } from "../../ledger/mod.ts";
 import {
   askOf,
   endedAsk,
@@ -35,13 +35,6 @@ import { hasErasedPart, isAmount, movedCounters, readLeaf, recordedAt } from "./
 
 /** The longest time in which a contract lets an outcome be reported. */
 export const outcomeMsMax: number = 90 * 86_400_000;
-
-/** A lookup of a counter by its digest, with the plain key. */
-interface CounterLookup {
-  readonly counter: string;
-  readonly key: string;
-  readonly after: number;
-}
 
 /** An approval that is open, by the row that asked. */
 interface OpenApproval {
