@@ -57,13 +57,12 @@ async function rowsOf(t: TestContext): Promise<Rows> {
     await check(gate, { tool_name: "note.add", tool_input: { to }, session_id: session });
   await check(gate, { tool_name: `no ${hidden}`, tool_input: {}, session_id: hidden });
   await gate.stop();
-  const history = await openHistory({ folder: join(folder, "data") });
+  await using history = await openHistory({ folder: join(folder, "data") });
   const rows: RecordedRow[] = [];
   for await (const slice of history.scan(1)) rows.push(...slice);
   const named = /sha256:([0-9a-f]{64})/.exec(rows[0]?.leaf ?? "")?.[1] ?? "";
   const rules = join(folder, "rules.txt");
   writeFileSync(rules, (await history.contractText(named)) ?? "");
-  await history.close();
   assert.equal(rows.length, 6);
   return { folder, rows, rules };
 }

@@ -96,9 +96,8 @@ async function replayed(data: string, options: object): Promise<Found> {
 }
 
 async function rowsOf(data: string): Promise<readonly RecordedRow[]> {
-  const history = await openHistory({ folder: data });
+  await using history = await openHistory({ folder: data });
   const rows = (await Array.fromAsync(history.scan(1))).flat();
-  await history.close();
   return rows;
 }
 
@@ -158,7 +157,7 @@ suite("replay --contract over a part of a ledger", async () => {
         calls - 4,
       ],
     ] as const) {
-      const history = await openHistory({ folder: data });
+      await using history = await openHistory({ folder: data });
       let least = Infinity;
       const telling = { skipped: () => assert.fail(), passed: (seq: number) => void (least = Math.min(least, seq)) };
       const decided: number[] = [];
@@ -167,7 +166,6 @@ suite("replay --contract over a part of a ledger", async () => {
         { policySet: compiled(text), mode: undefined, span: { first: calls - 4, end: Infinity } },
         { ...telling, decided: ({ leaf }) => void decided.push(leaf.seq) },
       );
-      await history.close();
       assert.equal(least, first);
       assert.deepEqual(decided, [116, 117, 118, 119, 120]);
     }

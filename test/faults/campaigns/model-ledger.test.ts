@@ -95,7 +95,7 @@ interface Said {
 }
 
 async function written(data: string): Promise<readonly Found[]> {
-  const history = await openHistory({ folder: data });
+  await using history = await openHistory({ folder: data });
   const found: Found[] = [];
   for await (const slice of history.scan(1)) {
     for (const row of slice) {
@@ -109,7 +109,6 @@ async function written(data: string): Promise<readonly Found[]> {
       found.push({ verdict, rule, answered, observed: observed.map(pair), text });
     }
   }
-  await history.close();
   return found;
 }
 

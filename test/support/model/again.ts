@@ -18,7 +18,7 @@ export async function decidedAgain(
   const found = await replayAndFold(ledger, () => undefined);
   await ledger.close();
   if (!isSound(found)) return `verify --deep: ${JSON.stringify(found)}`;
-  const history = await openHistory({ folder });
+  await using history = await openHistory({ folder });
   let problem: string | undefined;
   await holdAgainstItself(history, {
     passed: () => undefined,
@@ -26,6 +26,5 @@ export async function decidedAgain(
     skipped: (seq, why) => (problem ??= onSkip(seq, why)),
     differs: ({ leaf }, difference) => (problem ??= `replay of row ${leaf.seq}: ${JSON.stringify(difference)}`),
   });
-  await history.close();
   return problem;
 }

@@ -206,7 +206,6 @@ async function replayProblem(ledger: Serving["ledger"], before: readonly Row[]):
     scan: (from: number) => ledger.rows.scan(from),
     contractText: (digest: string) => ledger.rows.contractText(digest),
     keyDigest: (key: string) => ledger.keyDigest(key),
-    close: () => Promise.resolve(),
   };
   await holdAgainstItself(history, {
     passed: () => undefined,

@@ -85,7 +85,7 @@ async function backUpAll(dataDir: string, to: string, ledgers: readonly (string 
       progress ??= showProgress(all, "pages");
       progress.at(done);
     });
-    progress?.end();
+    progress?.[Symbol.dispose]();
     await flushFolder(dirname(target));
     made.push({ tenant, ...backup });
   }

@@ -28,8 +28,10 @@ export interface History extends Pick<Rows<RecordedRow>, "scan"> {
   readonly hasOlder?: (digest: string) => boolean;
   /** The digest of a counter's key in effects, if the ledger's secret is available. */
   readonly keyDigest: ((key: string) => string) | undefined;
-  close(): Promise<void>;
 }
+
+/** Receipts that must be closed after they were read. */
+export type OpenHistory = AsyncDisposable & History;
 
 /** The contracts that receipts name. */
 export type ContractSource = Pick<History, "compiled" | "contractText">;
@@ -60,10 +62,11 @@ export async function openHistory({
   rules = [],
   database,
   folder,
-}: ReceiptSource): Promise<History> {
+}: ReceiptSource): Promise<OpenHistory> {
   if (url !== undefined) return openGate(url, await readKey(keyFile));
   if (file !== undefined) return openFile(file, rules);
-  return ledgerHistory(await ledgerSource(folder, database).open());
+  const ledger = await ledgerSource(folder, database).open();
+  return { ...ledgerHistory(ledger), [Symbol.asyncDispose]: () => ledger.close() };
 }
 
 /** The rows of a ledger through the last one when it was opened. */
@@ -131,7 +134,7 @@ async function readKey(file: string | undefined): Promise<string> {
 const pageRows = 1000;
 
 /** Pages descend from a number, so the oldest rows are requested with the number just above them. */
-async function openGate(base: string, key: string): Promise<History> {
+async function openGate(base: string, key: string): Promise<OpenHistory> {
   const ask = async (path: string): Promise<Response> => {
     try {
       return await fetch(`${base.replace(/\/$/, "")}${path}`, {
@@ -160,7 +163,7 @@ async function openGate(base: string, key: string): Promise<History> {
       return answer.ok ? checkedText(await answer.text(), digest) : undefined;
     },
     keyDigest: undefined,
-    close: async () => undefined,
+    [Symbol.asyncDispose]: async () => undefined,
   };
 }
 
@@ -191,7 +194,7 @@ function checkedText(text: string, digest: string): string | undefined {
 /** The members of a receipt from GET /receipts that are needed here. */
 type ShownReceipt = Omit<RecordedRow, "evidence"> & { readonly evidence: readonly string[] };
 
-async function openFile(file: string, rules: readonly string[]): Promise<History> {
+async function openFile(file: string, rules: readonly string[]): Promise<OpenHistory> {
   const texts = new Map<string, string>();
   for (const name of rules) {
     const text = await readText(name);
@@ -208,7 +211,7 @@ async function openFile(file: string, rules: readonly string[]): Promise<History
     },
     contractText: async (digest) => texts.get(digest),
     keyDigest: undefined,
-    close: async () => undefined,
+    [Symbol.asyncDispose]: async () => undefined,
   };
 }
 

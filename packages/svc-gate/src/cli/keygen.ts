@@ -130,7 +130,6 @@ type OnRecord = Pick<LedgerHistory, "name" | "signer">;
 
 async function onRecord(dataDir: string): Promise<OnRecord | undefined> {
   if (!dataFolder.hasLedger(dataDir)) return undefined;
-  const ledger = await readLedger(dataDir);
-  await ledger.close();
+  await using ledger = await readLedger(dataDir);
   return ledger;
 }

@@ -2,9 +2,8 @@ import { Presets, SingleBar } from "cli-progress";
 import { io } from "./io.ts";
 
 /** The progress of a long command, shown only on a terminal's standard error. */
-export interface Progress {
+export interface Progress extends Disposable {
   at(row: number): void;
-  end(): void;
 }
 
 /** Rows between two readings of the clock. */
@@ -12,7 +11,8 @@ export const progressStride = 1024;
 
 /** @param rows the number of rows; undefined if it is unknown */
 export function showProgress(rows: number | undefined, unit = "receipts"): Progress {
-  if (!io().stderr.isTTY || rows === undefined || rows === 0) return { at: () => undefined, end: () => undefined };
+  if (!io().stderr.isTTY || rows === undefined || rows === 0)
+    return { at: () => undefined, [Symbol.dispose]: () => undefined };
   const bar = new SingleBar(
     {
       format: `{bar} {percentage}% | {value} of {total} ${unit} | {eta_formatted} left`,
@@ -27,6 +27,6 @@ export function showProgress(rows: number | undefined, unit = "receipts"): Progr
     at: (row) => {
       if (row % progressStride === 0) bar.update(row);
     },
-    end: () => bar.stop(),
+    [Symbol.dispose]: () => bar.stop(),
   };
 }

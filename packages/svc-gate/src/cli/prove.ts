@@ -23,27 +23,23 @@ export async function proveCommand(row: string, folder: string, options: ProveOp
   if (!/^[1-9][0-9]{0,15}$/.test(row))
     throw new BadInput(`"${row}" is not a row: a row's number is a whole number from 1`);
   const seq = Number(row);
-  const ledger = await ledgerSource(folder, options.database).open();
-  try {
-    const keys = keysOf(ledger);
-    const { size, note } = headOver(ledger, keys, seq);
-    const [leaf = ""] = await ledgerTables.leavesOf(ledger.tables, seq, 1);
-    const proof = await inclusionProof(ledger.hashes, seq - 1, size);
-    const text = proofText({ leaf, index: seq - 1, proof, checkpoint: note });
-    requireProven(text, keys, seq);
-    const file = options.out ?? `${seq}.tlog-proof`;
-    if (file === "-") return { exitCode: 0, text: text.trimEnd(), forPrograms: true };
-    await writeFile(file, text).catch((error: unknown) => {
-      throw notWritten(file, error);
-    });
-    const key = ledger.signer === undefined ? "" : `\n  verify it with  svc-gate verify ${file} --key ${ledger.signer}`;
-    return {
-      exitCode: 0,
-      text: `${file}: row ${seq} is in the tree of ${counted(size, "row")} of ${ledger.name}${key}`,
-    };
-  } finally {
-    await ledger.close();
-  }
+  await using ledger = await ledgerSource(folder, options.database).open();
+  const keys = keysOf(ledger);
+  const { size, note } = headOver(ledger, keys, seq);
+  const [leaf = ""] = await ledgerTables.leavesOf(ledger.tables, seq, 1);
+  const proof = await inclusionProof(ledger.hashes, seq - 1, size);
+  const text = proofText({ leaf, index: seq - 1, proof, checkpoint: note });
+  requireProven(text, keys, seq);
+  const file = options.out ?? `${seq}.tlog-proof`;
+  if (file === "-") return { exitCode: 0, text: text.trimEnd(), forPrograms: true };
+  await writeFile(file, text).catch((error: unknown) => {
+    throw notWritten(file, error);
+  });
+  const key = ledger.signer === undefined ? "" : `\n  verify it with  svc-gate verify ${file} --key ${ledger.signer}`;
+  return {
+    exitCode: 0,
+    text: `${file}: row ${seq} is in the tree of ${counted(size, "row")} of ${ledger.name}${key}`,
+  };
 }
 
 /** The key on record for heads; none before the first head is signed. */

@@ -31,8 +31,8 @@ const connectionsMax = 2;
 export async function readSharedLedger(place: DatabaseLocation): Promise<LedgerHistory> {
   const { store, close } = await openExisting(place);
   const checkpoint = (await store.tables.head()).record?.checkpoint;
-  const history = await historyOf(store.tables);
-  return { ...history, checkpoints: checkpoint === undefined ? [] : [checkpoint], close };
+  const checkpoints = checkpoint === undefined ? [] : [checkpoint];
+  return { ...(await historyOf(store.tables)), checkpoints, close, [Symbol.asyncDispose]: close };
 }
 
 /**

@@ -131,7 +131,8 @@ function wrongSignature(note: string | undefined, signer: string | undefined, ro
 export async function readLedger(folder: string): Promise<LedgerHistory> {
   const { tables, close } = await readSqlite(folder);
   const kept = await Promise.all([files.checkpoint, files.cosigned].map((name) => readIfThere(join(folder, name))));
-  return { ...(await historyOf(tables)), checkpoints: kept.filter((note) => note !== undefined).map(String), close };
+  const checkpoints = kept.filter((note) => note !== undefined).map(String);
+  return { ...(await historyOf(tables)), checkpoints, close, [Symbol.asyncDispose]: close };
 }
 
 /** Returns true for a name that is valid in a signed note and needs no escape in a leaf. */

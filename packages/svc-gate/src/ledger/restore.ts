@@ -39,12 +39,8 @@ export async function planRestore(place: RestorePlace): Promise<Restoration> {
   await requireEmpty(folder);
   const { pin, rows } = await verifyBackup(backup);
   const seen = [...(await seenHeads(folder, pinFile)), ...(await askOthers(pin.log))];
-  const history = await readLedger(backup);
-  try {
-    return { ...place, pin, rows, seen, divergences: await divergences(history, seen) };
-  } finally {
-    await history.close();
-  }
+  await using history = await readLedger(backup);
+  return { ...place, pin, rows, seen, divergences: await divergences(history, seen) };
 }
 
 /**

@@ -22,7 +22,6 @@ export async function decideExportAgain(
     scan: (from) => scanExport(folder, size, from),
     contractText: (digest) => exportedContract(folder, digest),
     keyDigest: undefined,
-    close: async () => undefined,
   };
   const verdicts = new VerdictAccumulator();
   await holdAgainstItself(history, {

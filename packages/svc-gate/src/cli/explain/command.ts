@@ -61,20 +61,16 @@ async function explainFile(file: string, options: ExplainOptions): Promise<Expla
 
 async function explainReceipt(number: string, options: ExplainOptions): Promise<Explained | Broken> {
   if (!/^[1-9][0-9]{0,14}$/.test(number)) throw new BadInput(`--receipt must be a receipt's number, not "${number}"`);
-  const history = await openHistory({ ...options, folder: options.dataDir });
-  try {
-    const row = await rowOf(history, Number(number));
-    if (row === undefined) {
-      const source = options.url ?? options.dataDir;
-      throw new BadInput(`receipt ${number} does not exist in ${source}, which has ${history.rows ?? 0}`);
-    }
-    const recorded = readCheck(row);
-    if (recorded.ok) return await explainRecorded(recorded.value, history);
-    const erased = await erasedText(row, history);
-    throw new BadInput(erased === undefined ? recorded.problem : `receipt ${number} cannot be explained: ${erased}`);
-  } finally {
-    await history.close();
+  await using history = await openHistory({ ...options, folder: options.dataDir });
+  const row = await rowOf(history, Number(number));
+  if (row === undefined) {
+    const source = options.url ?? options.dataDir;
+    throw new BadInput(`receipt ${number} does not exist in ${source}, which has ${history.rows ?? 0}`);
   }
+  const recorded = readCheck(row);
+  if (recorded.ok) return await explainRecorded(recorded.value, history);
+  const erased = await erasedText(row, history);
+  throw new BadInput(erased === undefined ? recorded.problem : `receipt ${number} cannot be explained: ${erased}`);
 }
 
 async function explainRecorded(recorded: Recorded, history: History): Promise<Explained | Broken> {

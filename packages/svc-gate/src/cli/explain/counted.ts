@@ -54,7 +54,7 @@ export async function countersExplained(
   });
   if (tallies.every(({ of }) => of === undefined))
     return counters.map((counter) => ({ ...counter, counted: undefined }));
-  const progress = showProgress(seq);
+  using progress = showProgress(seq);
   for await (const slice of history.scan(1)) {
     for (const row of slice) {
       if (row.seq >= seq) break;
@@ -86,7 +86,6 @@ export async function countersExplained(
     }
     if ((slice.at(-1)?.seq ?? 0) >= seq) break;
   }
-  progress.end();
   return tallies.map(({ counter, of, receipts, last, held }) => {
     if (own !== undefined) held.delete(own);
     const all = [...last, ...[...held].map(([row, amount]) => ({ seq: row, amount }))];

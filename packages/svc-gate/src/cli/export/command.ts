@@ -48,16 +48,13 @@ const waitMs = 500;
 /** A gate keeps its head once a second. An erasure in that second is covered by the next head. */
 async function exportFolder(folder: string, source: LedgerSource, cosigned: boolean): Promise<Exported> {
   for (let left = tries; ; left -= 1) {
-    const history = await source.open();
-    const progress = showExport(history.rows);
     try {
+      await using history = await source.open();
+      using progress = showExport(history.rows);
       return await writeExport({ history, note: headOf(history, cosigned) }, folder, (row) => progress.at(row));
     } catch (error) {
       if (!(error instanceof NotYetUnderHead)) throw error;
       if (left === 1) throw new LedgerRefused(`${error.message}: try again, or run \`svc-gate verify\``);
-    } finally {
-      progress.end();
-      await history.close();
     }
     await setTimeout(waitMs);
   }

@@ -42,8 +42,8 @@ export async function exportReadable(target: string, { format, from, to, open }:
   if (last !== undefined && first > last)
     throw new BadInput(`--from ${first} is after --to ${last}: no row is in between`);
   const file = target === "-" ? target : await fileOf(target, format);
-  const history = await open();
-  const progress = showExport(last ?? history.rows);
+  await using history = await open();
+  using progress = showExport(last ?? history.rows);
   const written = { rows: 0 };
   const lines = Readable.from(
     linesOf(history, { format, first, last: last ?? history.rows }, written, (row) => progress.at(row)),
@@ -54,9 +54,6 @@ export async function exportReadable(target: string, { format, from, to, open }:
   } catch (error) {
     // The reader has closed the pipe, as `head` does.
     if (file !== "-" || (error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
-  } finally {
-    progress.end();
-    await history.close();
   }
   return { exitCode: 0, text: file === "-" ? "" : `${file}: ${written.rows} receipts` };
 }

@@ -14,6 +14,6 @@ export function showExport(rows: number): Progress {
       last = performance.now();
       io().stderr.write(`row ${row} of ${rows}\n`);
     },
-    end: () => undefined,
+    [Symbol.dispose]: () => undefined,
   };
 }

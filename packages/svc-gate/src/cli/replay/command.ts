@@ -34,18 +34,14 @@ export async function replayCommand(folder: string, options: ReplayOptions): Pro
       "--since, --until and --last need --contract: without it, every receipt is compared with itself, as by verify --deep",
     );
   const asked = readSpan(options, Date.now());
-  const history = await openHistory({ ...options, folder });
-  try {
-    return options.contract === undefined
-      ? await agreement(history, examples, options.json)
-      : await comparison(history, { ...options, contract: options.contract, mode, field, examples, asked });
-  } finally {
-    await history.close();
-  }
+  await using history = await openHistory({ ...options, folder });
+  return options.contract === undefined
+    ? await agreement(history, examples, options.json)
+    : await comparison(history, { ...options, contract: options.contract, mode, field, examples, asked });
 }
 
 async function agreement(history: History, examples: number, json: boolean): Promise<Outcome> {
-  const progress = showProgress(history.rows);
+  using progress = showProgress(history.rows);
   const skips = new Skips();
   const shown: Disagreement[] = [];
   let [agreed, disagreements] = [0, 0];
@@ -58,7 +54,6 @@ async function agreement(history: History, examples: number, json: boolean): Pro
       if (shown.length < examples) shown.push({ seq, difference });
     },
   });
-  progress.end();
   const found = { agreed, disagreements, shown, skipped: skips.found };
   return {
     exitCode: disagreements === 0 ? 0 : 1,
@@ -80,7 +75,7 @@ async function comparison(history: History, options: ComparisonOptions): Promise
   const { contract, mode, field, examples, asked, json } = options;
   const compiled = await loadContracts(contract);
   if (!compiled.ok) return { exitCode: 2, text: renderDiagnostics(compiled.problem) };
-  const progress = showProgress(history.rows);
+  using progress = showProgress(history.rows);
   const skips = new Skips();
   const counts = new VerdictChanges({ field, examples });
   await decideAllAgain(
@@ -92,7 +87,6 @@ async function comparison(history: History, options: ComparisonOptions): Promise
       decided: (recorded, again) => counts.add(recorded, again),
     },
   );
-  progress.end();
   if (field !== undefined && counts.withField === 0)
     throw new BadInput(`--sum: no receipt has a number at ${field.join(".")}`);
   const found = { contract, counts, field: field?.join("."), skipped: skips.found };

@@ -18,17 +18,12 @@ export async function reportCommand(folder: string, options: ReportOptions): Pro
   const from = readWhole("--from", options.from, 1);
   const examples = readWhole("--examples", options.examples, 0);
   const asked = readSpan(options, Date.now());
-  const history = await openHistory({ ...options, folder });
-  const progress = showProgress(history.rows);
-  try {
-    const span = await rowsWithin(history, asked);
-    const summary = await summarize(history, { ...span, first: Math.max(from, span.first) }, examples, (seq) => {
-      progress.at(seq);
-      return undefined;
-    });
-    return { exitCode: 0, text: options.json ? JSON.stringify(summary.json) : summary.text, forPrograms: options.json };
-  } finally {
-    progress.end();
-    await history.close();
-  }
+  await using history = await openHistory({ ...options, folder });
+  using progress = showProgress(history.rows);
+  const span = await rowsWithin(history, asked);
+  const summary = await summarize(history, { ...span, first: Math.max(from, span.first) }, examples, (seq) => {
+    progress.at(seq);
+    return undefined;
+  });
+  return { exitCode: 0, text: options.json ? JSON.stringify(summary.json) : summary.text, forPrograms: options.json };
 }

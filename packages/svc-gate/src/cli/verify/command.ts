@@ -80,14 +80,9 @@ async function walk(source: LedgerSource, { pin, chain }: VerifyOptions): Promis
 
 async function deepen(opening: Promise<LedgerHistory>): Promise<DeepFound> {
   const { replayAndFold } = await import("../deep/deep.ts");
-  const ledger = await opening;
-  const progress = showProgress(ledger.rows);
-  try {
-    return await replayAndFold(ledger, (seq) => progress.at(seq - (seq % progressStride)));
-  } finally {
-    progress.end();
-    await ledger.close();
-  }
+  await using ledger = await opening;
+  using progress = showProgress(ledger.rows);
+  return await replayAndFold(ledger, (seq) => progress.at(seq - (seq % progressStride)));
 }
 
 const nothingBeside: FolderFound = { changed: [], warnings: [] };

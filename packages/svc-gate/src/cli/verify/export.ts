@@ -37,7 +37,7 @@ export async function verifyExportCommand(folder: string, options: VerifyExportO
       progress.at(row);
     },
   });
-  progress?.end();
+  progress?.[Symbol.dispose]();
   const isWhole = report.problem === undefined;
   const deep = options.deep && isWhole ? await decideAgain(folder, report.rows) : undefined;
   const exitCode = isWhole && (deep === undefined || deep.differs === 0) ? 0 : 1;
@@ -47,12 +47,8 @@ export async function verifyExportCommand(folder: string, options: VerifyExportO
 
 async function decideAgain(folder: string, size: number): Promise<DecidedFound> {
   const { decideExportAgain } = await import("../deep/export.ts");
-  const progress = showProgress(size);
-  try {
-    return await decideExportAgain(folder, size, (seq) => progress.at(seq - (seq % progressStride)));
-  } finally {
-    progress.end();
-  }
+  using progress = showProgress(size);
+  return await decideExportAgain(folder, size, (seq) => progress.at(seq - (seq % progressStride)));
 }
 
 const named = ({ name, id }: VerifierKey): string => `${name}+${id}`;

@@ -13,18 +13,14 @@ export interface FolderFound {
 
 /** Checks the files next to a ledger that was found intact. */
 export async function lookBeside(folder: string, pin: string | undefined): Promise<FolderFound> {
-  const ledger = await readLedger(folder);
-  try {
-    const firstKey = await otherFirstKey(folder, ledger).catch((error: unknown) => {
-      if (error instanceof KeyFileDamaged) return error.message;
-      throw error;
-    });
-    // A gate whose key is elsewhere does not read the folder's.
-    const isElsewhere = (io().env["SVC_SIGNING_KEY"] ?? "") !== "";
-    const signingKey = isElsewhere ? undefined : await otherSigningKey(folder, ledger);
-    const warnings = await missingCheckpoint(folder, await readPin(dataFolder.pinIn(folder, pin)));
-    return { changed: [firstKey, signingKey].filter((sentence) => sentence !== undefined), warnings };
-  } finally {
-    await ledger.close();
-  }
+  await using ledger = await readLedger(folder);
+  const firstKey = await otherFirstKey(folder, ledger).catch((error: unknown) => {
+    if (error instanceof KeyFileDamaged) return error.message;
+    throw error;
+  });
+  // A gate whose key is elsewhere does not read the folder's.
+  const isElsewhere = (io().env["SVC_SIGNING_KEY"] ?? "") !== "";
+  const signingKey = isElsewhere ? undefined : await otherSigningKey(folder, ledger);
+  const warnings = await missingCheckpoint(folder, await readPin(dataFolder.pinIn(folder, pin)));
+  return { changed: [firstKey, signingKey].filter((sentence) => sentence !== undefined), warnings };
 }

@@ -36,12 +36,8 @@ export async function holdAgainstSinks(
   if (walked.broken !== undefined || !areOthersNamed(files)) return { check: walked, isUnknown: false };
   const seen = await ask(walked, tenant, files);
   if (seen.length === 0) return { check: walked, isUnknown: true };
-  const ledger = await open();
-  try {
-    return { check: await held(walked, ledger, seen), isUnknown: false };
-  } finally {
-    await ledger.close();
-  }
+  await using ledger = await open();
+  return { check: await held(walked, ledger, seen), isUnknown: false };
 }
 
 async function ask(

@@ -49,7 +49,7 @@ export interface Rows<Row = StoredRow> {
 }
 
 /** A ledger that is read from outside, even while a gate serves it. */
-export interface LedgerHistory extends Rows {
+export interface LedgerHistory extends Rows, AsyncDisposable {
   readonly name: string;
   /** The number of its last row when it was opened; 0 if there is none. */
   readonly rows: number;
@@ -103,7 +103,9 @@ function changeOf({ leaf, evidence }: StoredRow): readonly Change[] {
  *
  * The counters are read before the number of the last row, so they may only miss rows that came in between.
  */
-export async function historyOf(tables: Tables): Promise<Omit<LedgerHistory, "checkpoints" | "close">> {
+export async function historyOf(
+  tables: Tables,
+): Promise<Omit<LedgerHistory, "checkpoints" | "close" | typeof Symbol.asyncDispose>> {
   const [{ log, counterSecret, signer, firstKey }, { kept }, { rows }] = await Promise.all([
     tables.description(),
     tables.counters(),
