@@ -16,6 +16,13 @@ export class Fault extends Error {}
 /** A ledger that must not be served. The message names the problem and the remedy for the operator. */
 export class LedgerRefused extends Error {}
 
+/** The refusal of a ledger with a mistake in a row. */
+export function damagedAt(seq: number, problem: string): LedgerRefused {
+  return new LedgerRefused(
+    `the ledger is damaged at row ${seq}: ${problem}; run \`svc-gate verify\`, and restore it from a backup`,
+  );
+}
+
 /** A ledger that must exist and does not exist. Its name may be mistyped. */
 export class NoLedger extends LedgerRefused {}
 

@@ -20,7 +20,7 @@ import {
 import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./store/sqlite/sqlite.ts";
 import type { LedgerStore } from "./store/store.ts";
 import type { StoredHead } from "./store/tables.ts";
-import { LedgerRefused } from "./errors.ts";
+import { damagedAt, LedgerRefused } from "./errors.ts";
 import type { Broken } from "./entry/row.ts";
 import { openSigner } from "./signing/signer.ts";
 import { Frontier } from "./tree/merkle.ts";
@@ -191,7 +191,7 @@ async function admit(
   };
   const signer = await openSigner(store, keyPlace);
   const check = await store.verify(Math.max(1, (head?.seq ?? 0) - tailRows), []);
-  if (check.broken !== undefined) throw damaged(check.broken);
+  if (check.broken !== undefined) throw damagedAt(check.broken.seq, check.broken.problem);
   await requireSeen(found, seen);
   const current = lastRow(head);
   const tree = new Frontier(current.seq, await frontierRoots(found.hashes, current.seq));
@@ -217,12 +217,6 @@ async function admit(
   });
   if (!isShared && !isPastPin) ledger.pinHead();
   return ledger;
-}
-
-function damaged({ seq, problem }: Pick<Broken, "problem" | "seq">): LedgerRefused {
-  return new LedgerRefused(
-    `the ledger is damaged at row ${seq}: ${problem}; run \`svc-gate verify\`, and restore it from a backup`,
-  );
 }
 
 /** Returns the last row from opening the store. On a shared ledger others may have added rows since. */

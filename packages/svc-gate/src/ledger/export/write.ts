@@ -5,7 +5,7 @@ import { eraseAct, Missing, readErasure, type Erasure } from "../entry/erasure.t
 import { withoutParts } from "../entry/evidence.ts";
 import { parseLeaf } from "../entry/leaf.ts";
 import type { LedgerHistory } from "../history/history.ts";
-import { LedgerRefused } from "../errors.ts";
+import { damagedAt, LedgerRefused } from "../errors.ts";
 import type { StoredRow } from "../entry/row.ts";
 import { openCheckpoint, parseCheckpointText, type Checkpoint } from "../tree/checkpoint.ts";
 import { Frontier, hashBytes } from "../tree/merkle.ts";
@@ -189,9 +189,9 @@ class Writing {
       }
       if (link.seq >= head.size) break;
     }
-    if (link.seq < head.size) throw damaged(link.seq + 1, "the row is missing, but the signed head covers it");
+    if (link.seq < head.size) throw damagedAt(link.seq + 1, "the row is missing, but the signed head covers it");
     if (!this.#frontier.root().equals(head.root))
-      throw damaged(head.size, "the rows differ from those of the signed head");
+      throw damagedAt(head.size, "the rows differ from those of the signed head");
     const { first } = this.#missing;
     if (first !== undefined)
       throw new NotYetUnderHead(`row ${first.seq} lacks a part, and no row under the signed head records its erasure`);
@@ -201,10 +201,10 @@ class Writing {
 
   async #take(row: StoredRow, before: Link): Promise<Link> {
     const verified = verifyRow(row, before, this.#history.name);
-    if ("problem" in verified) throw damaged(verified.seq, verified.problem);
+    if ("problem" in verified) throw damagedAt(verified.seq, verified.problem);
     const { link, leaf, missing } = verified;
     const broken = this.#missing.pass(leaf, row.evidence, missing);
-    if (broken !== undefined) throw damaged(broken.seq, broken.problem);
+    if (broken !== undefined) throw damagedAt(broken.seq, broken.problem);
     if (leaf.act === eraseAct && leaf.seq > this.#old.settled) this.#touch(readErasure(row.evidence, leaf.seq));
     if (leaf.contract !== null) await this.#keepContract(leaf.contract);
     await this.#grow(link.hash);
@@ -286,7 +286,7 @@ class Writing {
 
   async #linkAt(seq: number): Promise<Link> {
     for await (const [row] of this.#history.scan(seq)) if (row?.seq === seq) return linkOf(row);
-    throw damaged(seq, "the row is missing, but the signed head covers it");
+    throw damagedAt(seq, "the row is missing, but the signed head covers it");
   }
 }
 
@@ -296,12 +296,6 @@ async function openTile(read: HashReader, level: number, size: number): Promise<
   if (count === 0) return [];
   const hashes = await read(level, reached - count, count);
   return Array.from({ length: count }, (_, at) => hashes.subarray(at * hashBytes, (at + 1) * hashBytes));
-}
-
-function damaged(seq: number, problem: string): LedgerRefused {
-  return new LedgerRefused(
-    `the ledger is damaged at row ${seq}: ${problem}; run \`svc-gate verify\`, and restore it from a backup`,
-  );
 }
 
 /** Removes parts from an old bundle of evidence, and replaces the file in one step. */

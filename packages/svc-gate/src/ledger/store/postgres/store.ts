@@ -9,7 +9,7 @@ import { beginOn, connect, explained, readOne, rollBack, send } from "./session.
 import { ask, commit } from "./sql.ts";
 import { PostgresTransaction } from "./transaction.ts";
 import { inSteps, Steps, type InTurn } from "../steps.ts";
-import { postgresTables } from "./tables.ts";
+import { describedIn, postgresTables } from "./tables.ts";
 import { walkStore } from "../../history/walk.ts";
 import type { Tables } from "../tables.ts";
 import type { KeptCounters } from "../running-totals.ts";
@@ -69,13 +69,8 @@ async function openOn(client: PoolClient, { ledger, log, mustExist = false }: Da
   const counters = readCounters(await send(client, ask("counters", ledger)));
   const { command } = await client.query(commit);
   if (command !== "COMMIT") throw new NotKept("not-committed", "the database did not keep the new ledger");
-  const [name = "", counterSecret = "", checksum = "", ...columns] = (found[0] ?? []) as readonly string[];
-  if (checksum !== ledgerSeal(ledger, name, counterSecret)) {
-    throw new LedgerRefused(
-      `the description of the ledger "${ledger}" (its name, or the secret of its counters) is damaged: restore it from a backup`,
-    );
-  }
-  const headFound = headRow(columns);
+  const { log: name, counterSecret } = describedIn(ledger, found);
+  const headFound = headRow((found[0] ?? []).slice(3));
   const { seq, leaf, changed, counters: version, signer } = headFound;
   const head = leaf === null ? undefined : { seq, leaf };
   // If two gates create it at once, the row has the secret of the one that succeeded.

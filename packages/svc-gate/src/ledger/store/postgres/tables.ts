@@ -67,7 +67,7 @@ function together(read: Read): Ask {
 }
 
 /** The description of a ledger from its row. @throws {LedgerRefused} if it was changed */
-function describedIn(ledger: string, [found]: readonly Columns[]): Description {
+export function describedIn(ledger: string, [found]: readonly Columns[]): Description {
   const [log = "", counterSecret = "", checksum, ...head] = (found ?? []) as readonly string[];
   if (checksum === ledgerSeal(ledger, log, counterSecret))
     return { log, counterSecret, signer: headRow(head).signer ?? undefined };
