@@ -36,16 +36,16 @@ export async function migrateCommand({ databaseUrl, role, firstKey, dataDir }: M
   return { exitCode: 0, text: `${schema}\n${await firstKeyOf({ databaseUrl, dataDir, file: firstKey })}` };
 }
 
-interface FirstKeyOptions {
-  readonly databaseUrl: string;
-  readonly dataDir: string;
-  readonly file: string;
-}
-
 /** @returns the result for the first key, in one sentence that does not contain the key */
-async function firstKeyOf({ databaseUrl, dataDir, file }: FirstKeyOptions): Promise<string> {
+async function firstKeyOf({
+  databaseUrl,
+  dataDir,
+  file,
+}: Readonly<Record<"databaseUrl" | "dataDir" | "file", string>>): Promise<string> {
   if (io().env["SVC_API_KEY"]) return `SVC_API_KEY is the first key, so ${file} was not written`;
-  await requireUsable({ databaseUrl, dataDir, file });
+  // A new ledger gets a signing key, so a bad file is refused before the ledger is created.
+  const fault = firstKeyFileFault(file);
+  if (fault !== undefined && !(await hasLedger(databaseUrl))) throw new BadInput(fault);
   return openOfflineKeys({ ...offlinePlace(dataDir, null), databaseUrl, mayBegin: true }, async (ring) => {
     const made = await makeFirstKey(ring, file);
     if (!made.ok) throw new BadInput(made.problem.detail);
@@ -55,12 +55,6 @@ async function firstKeyOf({ databaseUrl, dataDir, file }: FirstKeyOptions): Prom
       : `; each gate needs ${dataFolder.signingKeyOf({ folder: dataDir })} too`;
     return `the first key is in ${file} (row ${made.value.seq} of the ledger records it)${signing}`;
   });
-}
-
-/** A new ledger gets a signing key, so a bad file is refused before the ledger is created. */
-async function requireUsable({ databaseUrl, file }: FirstKeyOptions): Promise<void> {
-  const fault = firstKeyFileFault(file);
-  if (fault !== undefined && !(await hasLedger(databaseUrl))) throw new BadInput(fault);
 }
 
 async function hasLedger(url: string): Promise<boolean> {

@@ -71,7 +71,8 @@ function scopeOf({ tool, key, session }: StopOptions): StopScope {
 type ShownStop = Pick<Stop, "at" | "person" | "root" | "scope" | "why">;
 
 async function listStops(options: StopOptions): Promise<Outcome> {
-  const stops = await read(options);
+  const body = await askGate(options, "GET", `${tenantPath(options.tenant)}/stop`);
+  const stops = body["stops"] as readonly ShownStop[];
   if (options.json) return { exitCode: 0, text: JSON.stringify({ stops }), forPrograms: true };
   return { exitCode: 0, text: stops.length === 0 ? "no stop is in force" : stops.map(lineOf).join("\n") };
 }
@@ -80,8 +81,4 @@ function lineOf({ at, person, root, scope, why }: ShownStop): string {
   const place = root === null ? "" : " at the root";
   const since = `since ${new Date(at).toISOString()}, by ${visible(person)}${place}`;
   return `${visible(stoppedCalls(scope))}\n  ${since}: ${visible(why)}`;
-}
-
-async function read(options: StopOptions): Promise<readonly ShownStop[]> {
-  return (await askGate(options, "GET", `${tenantPath(options.tenant)}/stop`))["stops"] as readonly ShownStop[];
 }

@@ -1,4 +1,5 @@
 import type { Difference } from "../replay/decide-again.ts";
+import type { Broken } from "../../ledger/entry/mod.ts";
 import { visible } from "../../wire/mod.ts";
 
 /** The result of deciding every check again. */
@@ -58,12 +59,8 @@ export interface DeepFound extends DecidedFound {
   };
 }
 
-export interface WrongCounter {
+export interface WrongCounter extends Broken {
   readonly counter: string;
-  readonly seq: number;
-  readonly problem: string;
-  readonly expected: string;
-  readonly found: string;
 }
 
 /** Do all examined checks and counters agree? */

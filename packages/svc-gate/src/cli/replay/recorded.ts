@@ -92,19 +92,9 @@ export function readRecorded(row: RecordedRow): Recorded | string {
   const leaf = readLeaf(row);
   if (typeof leaf === "string") return leaf;
   const call = readCall(leaf, row.evidence);
-  const inputText = wholeText(row.evidence, "input");
-  const platformText = wholeText(row.evidence, "platform");
-  const reasonText = wholeText(row.evidence, "reason");
-  const outcomeText = wholeText(row.evidence, "outcome");
-  const effectsText = wholeText(row.evidence, "effects");
-  if (
-    inputText === undefined ||
-    platformText === undefined ||
-    reasonText === undefined ||
-    outcomeText === undefined ||
-    effectsText === undefined
-  )
-    return erasedPart;
+  const texts = readParts.map((name) => wholeText(row.evidence, name));
+  if (texts.includes(undefined)) return erasedPart;
+  const [inputText = "", platformText = "", reasonText = "", outcomeText = "", effectsText = ""] = texts;
   const reason = readJsonText(reasonText);
   const trace = traceOf(readJsonText(outcomeText));
   const effects = effectsIn(effectsText);
@@ -137,6 +127,8 @@ export function readRecorded(row: RecordedRow): Recorded | string {
     effectsText,
   };
 }
+
+const readParts = ["input", "platform", "reason", "outcome", "effects"] as const;
 
 /** True for an amount as a gate writes it: a decimal that is not negative. No source of rows is trusted. */
 export function isAmount(text: string | undefined): text is string {

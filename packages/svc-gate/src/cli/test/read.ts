@@ -199,7 +199,6 @@ class Reader {
     if (!progress.names.has(approval) && !sheet.has("approval"))
       sheet.wrong("missing", `no call comes before it, so there is nothing to ${act}`);
     const at = this.#time(sheet, progress, "a decision");
-    progress.now = at;
     const result = this.#oneOf(sheet.scalar("expect"), "result of a decision", decisionResults);
     const expect = result === undefined ? undefined : { span: sheet.node("expect")?.span ?? span, result };
     const comment = sheet.text("comment") ?? "";
@@ -218,7 +217,6 @@ class Reader {
     if (progress.names.size === 0 && !sheet.has("call"))
       sheet.wrong("missing", "no call comes before it, so there is nothing to report");
     const at = this.#time(sheet, progress, "an outcome");
-    progress.now = at;
     const result = this.#oneOf(sheet.scalar("expect"), "refusal of an outcome", outcomeRefusals);
     const expect = result === undefined ? undefined : { span: sheet.node("expect")?.span ?? span, result };
     const key = sheet.text("key");
@@ -277,12 +275,13 @@ class Reader {
   }
 
   /** The time of a step. Time goes forward. */
-  #time(sheet: Sheet, { now }: Progress, what: string): number {
+  #time(sheet: Sheet, progress: Progress, what: string): number {
+    const { now } = progress;
     if (sheet.has("at") && sheet.has("after")) sheet.wrong("twice", `${what} has \`at:\` or \`after:\`, not both`);
     const at = this.#moment(sheet, "at") ?? now + (this.#pause(sheet, "after") ?? 0);
     if (at < now)
       sheet.wrong("literal", `${what.replace(/^an? /, "the ")} is earlier than the one above it: time goes forward`);
-    return at;
+    return (progress.now = at);
   }
 
   #repeat(sheet: Sheet): number {

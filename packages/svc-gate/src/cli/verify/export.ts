@@ -7,13 +7,9 @@ import { decidedLines, differsText, shownDecided, type DecidedFound } from "../d
 import type { Outcome } from "../outcome.ts";
 import { progressStride, showProgress, type Progress } from "../progress.ts";
 import { readKeys, type TrustedKeys } from "../trusted-keys.ts";
+import type { VerifyOptions } from "./command.ts";
 
-export interface VerifyExportOptions extends TrustedKeys {
-  readonly json: boolean;
-  readonly chain: boolean;
-  /** Decide every check again too. */
-  readonly deep: boolean;
-}
+type VerifyExportOptions = Pick<VerifyOptions, "chain" | "deep" | "json"> & TrustedKeys;
 
 /**
  * Does a folder contain an export, rather than a gate's data? The file with its name may be missing: verification does
