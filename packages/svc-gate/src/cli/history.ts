@@ -160,7 +160,10 @@ async function openGate(base: string, key: string): Promise<OpenHistory> {
     firstSince: async (at) => ((await page(`until=${at}&limit=1`)).at(-1)?.seq ?? 0) + 1,
     contractText: async (digest) => {
       const answer = await ask(`/rules?contract=sha256:${digest}`);
-      return answer.ok ? checkedText(await answer.text(), digest) : undefined;
+      if (!answer.ok) return undefined;
+      const text = await answer.text();
+      // The gate is not trusted: the text must match its digest.
+      return hash("sha256", text, "hex") === digest ? text : undefined;
     },
     keyDigest: undefined,
     [Symbol.asyncDispose]: async () => undefined,
@@ -184,11 +187,6 @@ async function* ascending(
     const upTo = Math.min(next + pageRows, last + 1);
     yield await page(`before=${upTo}&limit=${upTo - next}`);
   }
-}
-
-/** The gate is not trusted: the text must match its digest. */
-function checkedText(text: string, digest: string): string | undefined {
-  return hash("sha256", text, "hex") === digest ? text : undefined;
 }
 
 /** The members of a receipt from GET /receipts that are needed here. */

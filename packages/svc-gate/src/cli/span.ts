@@ -1,6 +1,6 @@
 import { lengthMs, readMoment } from "../gate/mod.ts";
 import { parseLeaf } from "../ledger/entry/mod.ts";
-import { visible } from "../wire/mod.ts";
+import { isMode, modes, visible, type Mode } from "../wire/mod.ts";
 import type { History } from "./history.ts";
 import { BadInput } from "./outcome.ts";
 
@@ -81,6 +81,11 @@ function readTime(option: string, text: string | undefined, now: number): number
     `${option} must be an age such as 24h or 7d, a day such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z, ` +
       `not ${visible(text)}`,
   );
+}
+
+export function readMode(text: string): Mode {
+  if (isMode(text)) return text;
+  throw new BadInput(`--mode must be one of ${modes.join(", ")}, not "${text}"`);
 }
 
 export function readWhole(option: string, text: string, least: number): number {

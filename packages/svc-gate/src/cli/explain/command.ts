@@ -1,11 +1,12 @@
 import { text as textOf } from "node:stream/consumers";
 import type { Diagnostic } from "../../contract/mod.ts";
 import { loadContracts, renderDiagnostics } from "../../gate/policy/mod.ts";
-import { isMode, modes, type Mode, type Result } from "../../wire/mod.ts";
+import type { Result } from "../../wire/mod.ts";
 import { contractOf, openHistory, rowOf, type History, type ReceiptSource } from "../history.ts";
 import { io } from "../io.ts";
 import { BadInput, readText, type Outcome } from "../outcome.ts";
 import type { Recorded } from "../replay/recorded.ts";
+import { readMode } from "../span.ts";
 import { momentOf } from "../time.ts";
 import { EvaluationTrace } from "../evaluation-trace.ts";
 import { erasedText } from "./erased.ts";
@@ -116,9 +117,4 @@ function readNow(text: string | undefined): number {
   const moment = momentOf(text);
   if (moment === undefined) throw new BadInput(`--now must be a time such as 2026-01-15T10:00:00Z, not "${text}"`);
   return moment;
-}
-
-function readMode(text: string): Mode {
-  if (isMode(text)) return text;
-  throw new BadInput(`--mode must be one of ${modes.join(", ")}, not "${text}"`);
 }

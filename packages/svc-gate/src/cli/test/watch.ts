@@ -1,4 +1,5 @@
 import { watch as watchFolder, type FSWatcher } from "node:fs";
+import { setTimeout } from "node:timers/promises";
 import { NoSuchFile } from "../../gate/errors.ts";
 import { io } from "../io.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
@@ -17,26 +18,20 @@ const clearScreen = "\u001b[2J\u001b[3J\u001b[H";
 export async function watch(run: () => Promise<Tested>): Promise<Outcome> {
   const watchers = new Map<string, FSWatcher>();
   const { promise: stopped, resolve: stop } = Promise.withResolvers<"stop">();
-  let changed = Promise.withResolvers<"changed">();
-  const onChange = (name: string | null): void => {
-    if (name === null || /\.ya?ml$/.test(name)) changed.resolve("changed");
+  let changed = Promise.withResolvers<void>();
+  const onChange = (_event: string, name: string | null): void => {
+    if (name === null || /\.ya?ml$/.test(name)) changed.resolve();
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) io().once(signal, () => stop("stop"));
   let last: Outcome;
   do {
     changed = Promise.withResolvers();
     const { outcome, folders } = watchers.size === 0 ? await run() : await runAnyway(run);
-    for (const folder of folders) {
-      if (!watchers.has(folder))
-        watchers.set(
-          folder,
-          watchFolder(folder, (_, name) => onChange(name)),
-        );
-    }
+    for (const folder of folders) if (!watchers.has(folder)) watchers.set(folder, watchFolder(folder, onChange));
     last = outcome;
     const clear = io().stdout.isTTY ? clearScreen : "";
     io().stdout.write(`${clear}${outcome.text}\n\nwaiting for a change; Ctrl-C ends it\n`);
-  } while ((await Promise.race([stopped, changed.promise.then(quiet)])) !== "stop");
+  } while ((await Promise.race([stopped, changed.promise.then(() => setTimeout(quietMs))])) !== "stop");
   for (const watcher of watchers.values()) watcher.close();
   return { ...last, text: "stopped", forPrograms: true };
 }
@@ -46,17 +41,8 @@ async function runAnyway(run: () => Promise<Tested>): Promise<Tested> {
   try {
     return await run();
   } catch (error) {
-    if (!(error instanceof BadInput || error instanceof NoSuchFile || isGone(error))) throw error;
+    const isGone = (error as NodeJS.ErrnoException).code === "ENOENT";
+    if (!(error instanceof BadInput || error instanceof NoSuchFile || isGone)) throw error;
     return { outcome: { exitCode: 2, text: (error as Error).message }, folders: [] };
   }
-}
-
-function isGone(error: unknown): boolean {
-  return error instanceof Error && (error as NodeJS.ErrnoException).code === "ENOENT";
-}
-
-function quiet(): Promise<"changed"> {
-  return new Promise((resolve) => {
-    setTimeout(() => resolve("changed"), quietMs);
-  });
 }
