@@ -54,8 +54,7 @@ export class EvaluationTrace {
   }
 
   #note(core: Core, context: EvaluationContext, came: Came): void {
-    let counts = this.#seen.get(core);
-    if (counts === undefined) this.#seen.set(core, (counts = { trues: 0, falses: 0, times: 0, first: [], context }));
+    const counts = this.#seen.getOrInsertComputed(core, () => ({ trues: 0, falses: 0, times: 0, first: [], context }));
     counts.times += 1;
     if ("value" in came && came.value === true) counts.trues += 1;
     if ("value" in came && came.value === false) counts.falses += 1;

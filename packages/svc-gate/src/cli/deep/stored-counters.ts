@@ -65,9 +65,7 @@ export class StoredCounters {
   }
 
   #foldOf(digest: string): Refolded {
-    const fold = this.#folds.get(digest) ?? { found: 0, isSure: true, isShort: false };
-    this.#folds.set(digest, fold);
-    return fold;
+    return this.#folds.getOrInsertComputed(digest, () => ({ found: 0, isSure: true, isShort: false }));
   }
 
   /** Events up to this time may be missing. A row that resets a counter may record a loss as well, one millisecond later. */

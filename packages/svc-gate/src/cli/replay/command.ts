@@ -117,9 +117,7 @@ class Skips {
 
   add(seq: number, why: string): void {
     this.#receipts += 1;
-    const known = this.#reasons.get(why);
-    if (known === undefined) this.#reasons.set(why, { receipts: 1, first: seq });
-    else known.receipts += 1;
+    this.#reasons.getOrInsertComputed(why, () => ({ receipts: 0, first: seq })).receipts += 1;
   }
 
   get found(): Skipped {

@@ -179,9 +179,7 @@ class SelfReplay {
 
 /** The policy of a contract in a mode, made once for each mode. */
 function policyIn(made: Map<Mode, ActivePolicy>, policySet: PolicySet, mode: Mode | null): ActivePolicy {
-  const policy = made.get(mode ?? "enforce") ?? activePolicy(policySet, mode ?? "enforce");
-  made.set(policy.mode, policy);
-  return policy;
+  return made.getOrInsertComputed(mode ?? "enforce", (own) => activePolicy(policySet, own));
 }
 
 /** What a call of older rows added to the counters of a contract. */

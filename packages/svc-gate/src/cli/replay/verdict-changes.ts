@@ -56,14 +56,12 @@ export class VerdictChanges {
     if (was === null || was === wouldBe) return;
     const amount = found ?? "0";
     const kind = `${was} ${wouldBe}`;
-    const change = this.changes.get(kind) ?? { was, wouldBe, receipts: 0, sum: "0" };
-    this.changes.set(kind, change);
+    const change = this.changes.getOrInsertComputed(kind, () => ({ was, wouldBe, receipts: 0, sum: "0" }));
     count(change, amount);
     group(this.byRule, `${leaf.rule ?? ""} -> ${again.decision.rule}`, amount);
     group(this.byTool, tool, amount);
     group(this.bySession, request.sessionId ?? "(no session)", amount);
-    const examples = this.examples.get(kind) ?? [];
-    this.examples.set(kind, examples);
+    const examples = this.examples.getOrInsertComputed(kind, () => []);
     if (examples.length < this.#examplesMax) examples.push(exampleOf(recorded, again));
   }
 
@@ -78,11 +76,8 @@ function count(share: Share, amount: string): void {
 }
 
 function group(groups: Map<string, Share>, name: string, amount: string): void {
-  const known = groups.get(name);
-  if (known !== undefined) return count(known, amount);
-  const place = groups.size < groupsMax ? name : otherGroups;
-  const share = groups.get(place) ?? { receipts: 0, sum: "0" };
-  groups.set(place, share);
+  const place = groups.has(name) || groups.size < groupsMax ? name : otherGroups;
+  const share = groups.getOrInsertComputed(place, () => ({ receipts: 0, sum: "0" }));
   count(share, amount);
 }
 

@@ -121,9 +121,7 @@ export class Forecast {
 
   #keep(approval: WouldBe, lengthMs: number): void {
     this.#open.set(approval.attach, approval);
-    const ofLength = this.#byLength.get(lengthMs) ?? new Map<string, WouldBe>();
-    this.#byLength.set(lengthMs, ofLength);
-    ofLength.set(approval.attach, approval);
+    this.#byLength.getOrInsertComputed(lengthMs, () => new Map()).set(approval.attach, approval);
     this.#count(approval, 1);
   }
 

@@ -16,9 +16,7 @@ export class Lines<Line> {
 
   of(name: string): Line {
     const own = this.#lines.has(name) || this.#lines.size < linesMax ? name : otherGroups;
-    const line = this.#lines.get(own) ?? this.#make();
-    this.#lines.set(own, line);
-    return line;
+    return this.#lines.getOrInsertComputed(own, this.#make);
   }
 
   /** The largest lines first. */

@@ -89,8 +89,7 @@ export class OverTime {
   #move({ counters }: Slice, { amount, counter }: Effect, how: keyof Amounts): void {
     const name = this.#names.get(counter);
     if (name === undefined || !isAmount(amount)) return;
-    const amounts = counters.get(name) ?? { held: "0", released: "0", used: "0" };
-    counters.set(name, amounts);
+    const amounts = counters.getOrInsertComputed(name, noAmounts);
     amounts[how] = addDecimals(amounts[how], amount);
   }
 
@@ -109,9 +108,7 @@ export class OverTime {
     this.#last = Math.max(this.#last, at);
     while (this.#numberOf(this.#last) - this.#numberOf(this.#first) >= slicesMax) this.#lengthen();
     const number = this.#numberOf(at);
-    const slice = this.#slices.get(number) ?? newSlice();
-    this.#slices.set(number, slice);
-    return slice;
+    return this.#slices.getOrInsertComputed(number, newSlice);
   }
 
   #numberOf(at: number): number {
@@ -141,6 +138,8 @@ export class OverTime {
   }
 }
 
+const noAmounts = (): Amounts => ({ held: "0", released: "0", used: "0" });
+
 function newSlice(): Slice {
   return { verdicts: zeros(verdicts), approvals: zeros(acts), counters: new Map() };
 }
@@ -152,14 +151,9 @@ function zeros<Name extends string>(names: readonly Name[]): Record<Name, number
 function joinedSlice(one: Slice, other: Slice): Slice {
   for (const verdict of verdicts) one.verdicts[verdict] += other.verdicts[verdict];
   for (const act of acts) one.approvals[act] += other.approvals[act];
-  for (const [name, { held, released, used }] of other.counters) {
-    const known = one.counters.get(name) ?? { held: "0", released: "0", used: "0" };
-    const sum = {
-      held: addDecimals(known.held, held),
-      released: addDecimals(known.released, released),
-      used: addDecimals(known.used, used),
-    };
-    one.counters.set(name, sum);
+  for (const [name, amounts] of other.counters) {
+    const known = one.counters.getOrInsertComputed(name, noAmounts);
+    for (const how of ["held", "released", "used"] as const) known[how] = addDecimals(known[how], amounts[how]);
   }
   return one;
 }

@@ -159,8 +159,7 @@ class Summary {
     const own = cells.join(" ");
     const key = lines.has(own) || lines.size < linesMax ? own : otherGroups;
     const named = key === own ? cells : [otherGroups, ...cells.slice(1).map(() => "")];
-    const line = lines.get(key) ?? { cells: named, receipts: 0, sum: "0", examples: [] };
-    lines.set(key, line);
+    const line = lines.getOrInsertComputed(key, () => ({ cells: named, receipts: 0, sum: "0", examples: [] }));
     line.receipts += 1;
     if (reason === undefined || line.examples.length >= this.#examplesMax) return;
     const { leaf, request, tool } = recorded;

@@ -33,16 +33,11 @@ export class Coverage {
     const targets = new Map<string, Target>();
     const add = (id: string, core: Core, isWhole: boolean, tool: string): void => {
       const key = isWhole ? `${id} ${placeOf(core.span)}` : placeOf(core.span);
-      const target = targets.get(key) ?? {
-        id,
-        tools: new Set<string>(),
-        isWhole,
-        span: core.span,
-        trues: 0,
-        falses: 0,
-      };
+      const { span } = core;
+      const target = targets.getOrInsertComputed(key, () => {
+        return { id, tools: new Set<string>(), isWhole, span, trues: 0, falses: 0 };
+      });
       target.tools.add(tool);
-      targets.set(key, target);
       this.#byCore.set(core, target);
     };
     for (const { tool, routes } of policySet.tools.values()) {
