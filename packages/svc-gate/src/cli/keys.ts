@@ -160,35 +160,23 @@ function idOf({ name, tenant }: KeyJson): string {
   return tenant === null ? name : `${tenant}/${name}`;
 }
 
-const headings = [
-  "key",
-  "state",
-  "scopes",
-  "kind",
-  "person",
-  "groups",
-  "tools",
-  "rate",
-  "expires",
-  "last used",
-  "owner",
-];
+const keyColumns: Readonly<Record<string, (key: KeyJson) => string>> = {
+  key: idOf,
+  state: ({ previous_until: until, state }) => (until === null ? state : `${state} until ${until}`),
+  scopes: ({ scopes }) => scopes.join(","),
+  kind: ({ kind }) => kind ?? "-",
+  person: ({ person }) => person ?? "-",
+  groups: ({ groups }) => groups.join(",") || "-",
+  tools: ({ tools }) => tools?.join(",") ?? "all tools",
+  rate: ({ rate }) => (rate === null ? "-" : rateText(rate)),
+  expires: ({ expires }) => expires ?? "never",
+  "last used": (key) => key.last_used ?? "-",
+  owner: ({ owner }) => owner ?? "-",
+};
 
 function tableOf(keys: readonly KeyJson[]): string {
-  const rows = keys.map((key) => [
-    idOf(key),
-    key.previous_until === null ? key.state : `${key.state} until ${key.previous_until}`,
-    key.scopes.join(","),
-    key.kind ?? "-",
-    key.person ?? "-",
-    key.groups.join(",") || "-",
-    key.tools?.join(",") ?? "all tools",
-    key.rate === null ? "-" : rateText(key.rate),
-    key.expires ?? "never",
-    key.last_used ?? "-",
-    key.owner ?? "-",
-  ]);
-  return tableText([headings, ...rows]);
+  const rows = keys.map((key) => Object.values(keyColumns).map((cellOf) => cellOf(key)));
+  return tableText([Object.keys(keyColumns), ...rows]);
 }
 
 function tableText(table: readonly (readonly string[])[]): string {

@@ -53,11 +53,8 @@ export async function findGate(
   limitMinutes: number = answerMinutes,
 ): Promise<GateDoor | undefined> {
   if (url !== undefined) {
-    const key = await keyIn(
-      keyFile,
-      "SVC_ADMIN_KEY",
-      "a gate needs a key of scope admin: name its file with --key-file",
-    );
+    const missing = "a gate needs a key of scope admin: name its file with --key-file";
+    const key = await keyIn(keyFile, "SVC_ADMIN_KEY", missing);
     return doorAt({ url, key, certificate: null }, limitMinutes);
   }
   const operator = await servingIn(dataDir, limitMinutes);
