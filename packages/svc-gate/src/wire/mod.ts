@@ -14,7 +14,7 @@ export { findUtf8Fault, jsonText, readJson, type Json, type JsonDocument, type J
 export { keyKindOf, type KeyKind } from "./key-kind.ts";
 export { limits } from "./limits.ts";
 export { isPartOf, memberBelow, overlaps, pathNames, readPath } from "./member-path.ts";
-export { looksLike, nearest } from "./nearest.ts";
+export { didYouMean, looksLike, nearest } from "./nearest.ts";
 export { addDecimals, Decimal, decimalText, misreadAs, parseNumber } from "./number.ts";
 export { hiddenPattern, marksPattern, quote, quoteAscii, visible } from "./quote.ts";
 export { refusals, refuse, type Refusal, type RefusalCode } from "./refusals.ts";

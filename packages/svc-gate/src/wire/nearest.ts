@@ -10,6 +10,17 @@ export function nearest(name: string, known: Iterable<string>): string | undefin
   return best;
 }
 
+/** The hint for an unknown name: the name that it most likely means, between two marks. If none is near, the other hint. */
+export function didYouMean<Other extends string | undefined>(
+  name: string,
+  known: Iterable<string>,
+  other: Other,
+  mark = "`",
+): string | Other {
+  const near = nearest(name, known);
+  return near === undefined ? other : `did you mean ${mark}${near}${mark}?`;
+}
+
 /**
  * Can a reader confuse two names? They may differ in case, in separators, in letters of other scripts that imitate
  * Latin ones, in 0 and o, or in 1 and l. Or one letter of a long word is replaced, missing, or swapped with its

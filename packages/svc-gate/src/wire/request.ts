@@ -1,6 +1,6 @@
 import { readJson, type Json, type JsonObject } from "./json.ts";
 import { limits } from "./limits.ts";
-import { nearest } from "./nearest.ts";
+import { didYouMean } from "./nearest.ts";
 import { quote } from "./quote.ts";
 import { refuse, type Refusal } from "./refusals.ts";
 import { bad, good, type Result } from "./result.ts";
@@ -87,8 +87,7 @@ function callIdProblem(callId: Json | undefined): string | undefined {
 function unknownMember(body: JsonObject): string | undefined {
   for (const name of body.keys()) {
     if ((members as readonly string[]).includes(name)) continue;
-    const near = nearest(name, members);
-    return `unknown member ${quote(name)}; ${near === undefined ? `members are ${members.join(", ")}` : `did you mean "${near}"?`}`;
+    return `unknown member ${quote(name)}; ${didYouMean(name, members, `members are ${members.join(", ")}`, '"')}`;
   }
   return undefined;
 }

@@ -1,4 +1,4 @@
-import { nearest } from "../../wire/mod.ts";
+import { didYouMean } from "../../wire/mod.ts";
 import type { Checker } from "./check.ts";
 import { macros, type Core, type Macro } from "../core/core.ts";
 import { pathOf, same, type Checked, type Facts } from "./facts.ts";
@@ -284,10 +284,8 @@ function insteadOfUnknown({ name, target, args }: Call): string | undefined {
     const of = target ?? args[0];
     return `write \`${ours.replace(/\bx\b/, of === undefined ? "x" : textOf(of.span))}\``;
   }
-  const fix = insteadOf.get(name);
-  if (fix !== undefined) return fix;
-  const near = nearest(name, [...functions.map((each) => each.name), ...macros, "has"]);
-  return near === undefined ? undefined : `did you mean \`${near}\`?`;
+  const known = [...functions.map((each) => each.name), ...macros, "has"];
+  return insteadOf.get(name) ?? didYouMean(name, known, undefined);
 }
 
 /** Functions of other languages, and their names in the contract language. */

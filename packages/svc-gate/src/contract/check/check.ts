@@ -1,4 +1,4 @@
-import { nearest } from "../../wire/mod.ts";
+import { didYouMean } from "../../wire/mod.ts";
 import { checkCall, checkMacro } from "./calls.ts";
 import { roots, walk, type Core, type Root } from "../core/core.ts";
 import type { DiagnosticCode } from "../text/diagnostic-codes.ts";
@@ -214,11 +214,8 @@ export class Checker {
         const literal = otherLiterals.get(name);
         if (literal !== undefined)
           return this.refuse(span, "unknown-name", `nothing is called \`${name}\` here`, facts, `write \`${literal}\``);
-        const near = nearest(name, [...rootNames, ...this.scope.lets.keys(), ...this.#variables.keys()]);
-        const hint =
-          near === undefined
-            ? `a condition reads ${rootNames.join(", ")} and names under \`let:\``
-            : `did you mean \`${near}\`?`;
+        const known = [...rootNames, ...this.scope.lets.keys(), ...this.#variables.keys()];
+        const hint = didYouMean(name, known, `a condition reads ${rootNames.join(", ")} and names under \`let:\``);
         return this.refuse(span, "unknown-name", `nothing is called \`${name}\` here`, facts, hint);
       }
     }
@@ -314,8 +311,7 @@ export class Checker {
   }
 
   #unknown(what: "limit" | "counter", name: string, known: Iterable<string>, span: Span, facts: Facts): Checked {
-    const near = nearest(name, known);
-    const hint = near === undefined ? `declare it under \`${what}s:\`` : `did you mean \`${near}\`?`;
+    const hint = didYouMean(name, known, `declare it under \`${what}s:\``);
     return this.refuse(span, `unknown-${what}`, `there is no ${what} \`${name}\``, facts, hint);
   }
 
@@ -357,11 +353,8 @@ export class Checker {
   }
 
   #unknownField(of: Core, type: RecordType, name: string, span: Span, facts: Facts): Checked {
-    const near = nearest(name, type.fields.keys());
-    const owner = textOf(of.span);
-    const hint =
-      near === undefined ? `declare \`${name}\` under the \`properties\` of its schema` : `did you mean \`${near}\`?`;
-    return this.refuse(span, "unknown-member", `\`${owner}\` has no member \`${name}\``, facts, hint);
+    const hint = didYouMean(name, type.fields.keys(), `declare \`${name}\` under the \`properties\` of its schema`);
+    return this.refuse(span, "unknown-member", `\`${textOf(of.span)}\` has no member \`${name}\``, facts, hint);
   }
 
   #index(syntax: Syntax & { kind: "index" }, facts: Facts): Checked {

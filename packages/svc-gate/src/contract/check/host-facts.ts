@@ -1,4 +1,4 @@
-import { nearest } from "../../wire/mod.ts";
+import { didYouMean } from "../../wire/mod.ts";
 import type { Report } from "../text/diagnostic.ts";
 import type { ContractDocument } from "../text/document.ts";
 import { parts, type Syntax } from "../text/syntax.ts";
@@ -16,8 +16,7 @@ export function readHostFacts(
   const found = new Set<string>();
   for (const { text, span } of hostFacts) {
     const bare = text.replace(/^platform\./, "");
-    const near = declared.includes(bare) ? bare : nearest(bare, declared);
-    const hint = near === undefined ? "declare it under `platform:`" : `did you mean \`${near}\`?`;
+    const hint = didYouMean(bare, declared.includes(bare) ? [bare] : declared, "declare it under `platform:`");
     if (found.has(text)) report.add("host-facts", span, `\`${text}\` is listed twice`, "remove one");
     else if (!declared.includes(text))
       report.add("host-facts", span, `\`${text}\` is not a fact of this contract`, hint);

@@ -1,4 +1,4 @@
-import { nearest } from "../../wire/mod.ts";
+import { didYouMean } from "../../wire/mod.ts";
 import type { Report } from "../text/diagnostic.ts";
 import { documentKeys } from "../text/document-keys.ts";
 import { compare, isExact, type Exact } from "../value/rational.ts";
@@ -67,13 +67,8 @@ export function limitValues(
   for (const [name, { key, value: node }] of settings?.entries ?? []) {
     const declaration = declared.get(name);
     if (declaration === undefined) {
-      const near = nearest(name, declared.keys());
-      report.add(
-        "unknown-limit",
-        key.span,
-        `the contract has no limit \`${name}\``,
-        near === undefined ? undefined : `did you mean \`${near}\`?`,
-      );
+      const hint = didYouMean(name, declared.keys(), undefined);
+      report.add("unknown-limit", key.span, `the contract has no limit \`${name}\``, hint);
       continue;
     }
     const value = valueOf(node, report);

@@ -1,4 +1,4 @@
-import { bad, good, nearest, pathNames, type Result } from "../../wire/mod.ts";
+import { bad, didYouMean, good, nearest, pathNames, type Result } from "../../wire/mod.ts";
 import { readAliases } from "./aliases.ts";
 import { memberPath } from "./reads.ts";
 import { fieldAt, pathsOf, readSettings, TermsReader, type ApprovalSettings } from "./terms.ts";
@@ -252,13 +252,8 @@ function checkMandateNames(mandate: MandateDocument | undefined, contracts: read
   for (const section of [mandate?.limits, mandate?.counters]) {
     for (const [name, { span }] of section ?? []) {
       if (contracts.includes(name)) continue;
-      const near = nearest(name, contracts);
-      report.add(
-        "unknown-contract",
-        span,
-        `no contract of this mandate is called \`${name}\``,
-        near === undefined ? `it has ${contracts.join(", ") || "none"}` : `did you mean \`${near}\`?`,
-      );
+      const hint = didYouMean(name, contracts, `it has ${contracts.join(", ") || "none"}`);
+      report.add("unknown-contract", span, `no contract of this mandate is called \`${name}\``, hint);
     }
   }
 }

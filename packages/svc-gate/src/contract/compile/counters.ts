@@ -1,4 +1,4 @@
-import { canonical, memberBelow, nearest, type Canonical } from "../../wire/mod.ts";
+import { canonical, didYouMean, memberBelow, type Canonical } from "../../wire/mod.ts";
 import { countings, type Counter, type Counting, type Window } from "../core/counter.ts";
 import { checkCondition, checkExpression } from "../check/check.ts";
 import type { Facts } from "../check/facts.ts";
@@ -207,13 +207,9 @@ function choose<Name extends string>(
   if (scalar === undefined) return fallback;
   const found = names.find((name) => name === scalar.text);
   if (found !== undefined) return found;
-  const near = nearest(scalar.text, names);
-  report.add(
-    "counter",
-    scalar.span,
-    `\`${scalar.text}\` is not one of ${names.map((name) => `\`${name}\``).join(", ")}`,
-    near === undefined ? undefined : `did you mean \`${near}\`?`,
-  );
+  const known = names.map((name) => `\`${name}\``).join(", ");
+  const hint = didYouMean(scalar.text, names, undefined);
+  report.add("counter", scalar.span, `\`${scalar.text}\` is not one of ${known}`, hint);
   return fallback;
 }
 

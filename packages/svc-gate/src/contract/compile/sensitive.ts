@@ -1,4 +1,4 @@
-import { isMemberName, memberCharactersMax, nearest } from "../../wire/mod.ts";
+import { didYouMean, isMemberName, memberCharactersMax } from "../../wire/mod.ts";
 import type { Report, Span } from "../text/diagnostic.ts";
 import type { ContractDocument } from "../text/document.ts";
 import { definitionIn } from "../schema/read.ts";
@@ -120,11 +120,9 @@ function checkDeclared(name: YamlScalar, { tools, platform }: ContractDocument, 
     report.add("sensitive", span, message, `list \`${owner}\``);
     return;
   }
-  const near = nearest(member, new Set(deepest.flatMap(({ names }) => names)));
-  const hint =
-    near === undefined
-      ? `declare \`${member}\` under the \`properties\` of its schema${root === "input" ? ", for one tool at least" : ""}`
-      : `did you mean \`${near}\`?`;
+  const known = new Set(deepest.flatMap(({ names }) => names));
+  const where = `under the \`properties\` of its schema${root === "input" ? ", for one tool at least" : ""}`;
+  const hint = didYouMean(member, known, `declare \`${member}\` ${where}`);
   report.add("unknown-member", span, `\`${owner}\` has no member \`${member}\``, hint);
 }
 

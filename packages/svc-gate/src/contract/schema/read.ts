@@ -1,4 +1,4 @@
-import { nearest, type Json } from "../../wire/mod.ts";
+import { didYouMean, type Json } from "../../wire/mod.ts";
 import type { Report, Span } from "../text/diagnostic.ts";
 import { anyOfSchema, type Branch } from "./any-of.ts";
 import { compilePattern } from "../value/pattern.ts";
@@ -124,8 +124,7 @@ class SchemaReader {
 
   #known(name: string, span: Span): void {
     if (keywords.includes(name)) return;
-    const near = nearest(name, keywords);
-    const hint = leftOut.get(name) ?? (near === undefined ? undefined : `did you mean \`${near}\`?`);
+    const hint = leftOut.get(name) ?? didYouMean(name, keywords, undefined);
     this.#report.add("schema", span, `\`${name}\` is not part of the schema language`, hint);
   }
 
@@ -166,13 +165,8 @@ class SchemaReader {
       const name = item.kind === "scalar" ? (item.value === null ? "null" : item.text) : "";
       const type = jsonTypes.find((candidate) => candidate === name);
       if (type !== undefined) return [type];
-      const near = nearest(name, jsonTypes);
-      this.#report.add(
-        "schema",
-        item.span,
-        `\`${name}\` is not a type of JSON`,
-        near === undefined ? `types are ${jsonTypes.join(", ")}` : `did you mean \`${near}\`?`,
-      );
+      const hint = didYouMean(name, jsonTypes, `types are ${jsonTypes.join(", ")}`);
+      this.#report.add("schema", item.span, `\`${name}\` is not a type of JSON`, hint);
       return [];
     });
   }
@@ -262,13 +256,8 @@ class SchemaReader {
     }
     for (const [name, span] of required) {
       if (fields.has(name)) continue;
-      const near = nearest(name, fields.keys());
-      this.#report.add(
-        "schema",
-        span,
-        `\`${name}\` is required but not declared`,
-        near === undefined ? `declare it under \`properties\`` : `did you mean \`${near}\`?`,
-      );
+      const hint = didYouMean(name, fields.keys(), "declare it under `properties`");
+      this.#report.add("schema", span, `\`${name}\` is required but not declared`, hint);
     }
     const { others, type } = this.#others(node);
     return {

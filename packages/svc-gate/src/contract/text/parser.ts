@@ -1,4 +1,4 @@
-import { nearest } from "../../wire/mod.ts";
+import { didYouMean } from "../../wire/mod.ts";
 import type { Report, Span } from "./diagnostic.ts";
 import { spanOf, tokenize, type ExpressionText, type Token } from "./lexer.ts";
 import type { BinaryOperator, Syntax } from "./syntax.ts";
@@ -370,6 +370,5 @@ function hintFor(token: Token, expected: string): string | undefined {
   if (token.kind === "name" && reserved.has(token.text)) return `\`${token.text}\` is a reserved word`;
   if (token.text === ".") return "names begin without a dot";
   if (token.text === "?") return "optional entries of literals are not part of the contract language";
-  const near = token.kind === "name" ? nearest(token.text, ["in", "true", "false", "null"]) : undefined;
-  return near === undefined ? undefined : `did you mean \`${near}\`?`;
+  return token.kind === "name" ? didYouMean(token.text, ["in", "true", "false", "null"], undefined) : undefined;
 }

@@ -1,4 +1,4 @@
-import { isVerdict, nearest, type Verdict } from "../../wire/mod.ts";
+import { didYouMean, isVerdict, type Verdict } from "../../wire/mod.ts";
 import { Report, type SourceFile, type Span } from "./diagnostic.ts";
 import { documentKeys } from "./document-keys.ts";
 import type {
@@ -144,11 +144,7 @@ class Reader {
   known(map: YamlMap, names: readonly string[], what: string): void {
     for (const [name, { key }] of map.entries) {
       if (names.includes(name)) continue;
-      const near = nearest(name, names);
-      const hint =
-        near === undefined
-          ? `${what} has ${names.map((known) => `\`${known}\``).join(", ")}`
-          : `did you mean \`${near}\`?`;
+      const hint = didYouMean(name, names, `${what} has ${names.map((known) => `\`${known}\``).join(", ")}`);
       this.#report.add("unknown-key", key.span, `${what} has no \`${name}\``, hint);
     }
   }
@@ -381,13 +377,8 @@ class Reader {
   #verdict(scalar: YamlScalar | undefined): Verdict | undefined {
     if (scalar === undefined) return undefined;
     if (isVerdict(scalar.text)) return scalar.text;
-    const near = nearest(scalar.text, ["ALLOW", "BLOCK", "ESCALATE"]);
-    this.#report.add(
-      "verdict",
-      scalar.span,
-      `\`${scalar.text}\` is not a verdict`,
-      near === undefined ? "verdicts are ALLOW, ESCALATE and BLOCK" : `did you mean \`${near}\`?`,
-    );
+    const hint = didYouMean(scalar.text, ["ALLOW", "BLOCK", "ESCALATE"], "verdicts are ALLOW, ESCALATE and BLOCK");
+    this.#report.add("verdict", scalar.span, `\`${scalar.text}\` is not a verdict`, hint);
     return undefined;
   }
 

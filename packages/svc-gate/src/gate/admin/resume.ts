@@ -13,7 +13,7 @@ import {
   type PastPin,
   type AppendTransaction,
 } from "../../ledger/mod.ts";
-import { good, nearest, visible, type Canonical } from "../../wire/mod.ts";
+import { didYouMean, good, visible, type Canonical } from "../../wire/mod.ts";
 import { recordedPolicy } from "../policy/active-policy.ts";
 import { counterDigest } from "../policy/owned-counters.ts";
 import { recompileContracts } from "../policy/contracts.ts";
@@ -172,8 +172,7 @@ function refuse(name: string, live: readonly Counter[], policySet: PolicySet | u
       `the counter ${name} is not kept in this ledger: another contract was put in force after its last row`,
     );
   const names = live.map((counter) => counter.name);
-  const near = nearest(name, names);
-  const hint = near === undefined ? `there are ${names.join(", ") || "none"}` : `did you mean ${near}?`;
+  const hint = didYouMean(name, names, `there are ${names.join(", ") || "none"}`, "");
   throw new LedgerRefused(`no counter in force in the last row is called ${visible(name)}; ${hint}`);
 }
 

@@ -2,7 +2,7 @@ import { sensitiveMax } from "../../contract/mod.ts";
 import { erasableParts, isErasable, rangesMax, type ErasablePart, type RowRange } from "../../ledger/entry/mod.ts";
 import {
   memberCharactersMax,
-  nearest,
+  didYouMean,
   quote,
   utf8Bytes,
   type Json,
@@ -133,12 +133,8 @@ function readPart(name: string): ErasablePart {
     throw new Wrong(
       'the part "effects" cannot be erased: it holds only digests and amounts, and counters are computed from it',
     );
-  const near = nearest(name, erasableParts);
-  const meant =
-    near === undefined
-      ? `parts are ${erasableParts.join(", ")}, and members that a contract lists under "sensitive"`
-      : `did you mean "${near}"?`;
-  throw new Wrong(`the part ${quote(name)} does not exist; ${meant}`);
+  const parts = `parts are ${erasableParts.join(", ")}, and members that a contract lists under "sensitive"`;
+  throw new Wrong(`the part ${quote(name)} does not exist; ${didYouMean(name, erasableParts, parts, '"')}`);
 }
 
 function readReason(value: Json | undefined): string {

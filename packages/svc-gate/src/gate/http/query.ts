@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import { bad, good, limits, nearest, quote, type Result } from "../../wire/mod.ts";
+import { bad, didYouMean, good, limits, quote, type Result } from "../../wire/mod.ts";
 import { readMoment } from "../settings/moment.ts";
 
 /** The query of a request's target. */
@@ -69,8 +69,7 @@ function unknownParameter(query: URLSearchParams, names: readonly string[]): str
   for (const name of query.keys()) {
     if (!names.includes(name)) {
       if (names.length === 0) return `unknown parameter ${quote(name)}; this path takes none`;
-      const near = nearest(name, names);
-      return `unknown parameter ${quote(name)}${near === undefined ? `; parameters are ${names.join(", ")}` : `; did you mean "${near}"?`}`;
+      return `unknown parameter ${quote(name)}; ${didYouMean(name, names, `parameters are ${names.join(", ")}`, '"')}`;
     }
     if (query.getAll(name).length > 1) return `the parameter "${name}" appears twice`;
   }

@@ -1,7 +1,7 @@
 import {
   Decimal,
   keyKindOf,
-  nearest,
+  didYouMean,
   quote,
   typeName,
   utf8Bytes,
@@ -170,10 +170,8 @@ function readScopes(value: Json): readonly Scope[] {
 function readScope(text: string): Scope {
   const found = scopes.find((scope) => scope === text);
   if (found !== undefined) return found;
-  const near = nearest(text, scopes);
-  throw new Wrong(
-    `the scope ${quote(text)} does not exist; ${near === undefined ? `scopes are ${scopes.join(", ")}` : `did you mean "${near}"?`}`,
-  );
+  const hint = didYouMean(text, scopes, `scopes are ${scopes.join(", ")}`, '"');
+  throw new Wrong(`the scope ${quote(text)} does not exist; ${hint}`);
 }
 
 function readTenant(value: Json | undefined): string | null | undefined {

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { readYaml, renderDiagnostic, Report, type YamlMap, type YamlNode } from "../../contract/mod.ts";
-import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../../wire/mod.ts";
+import { bad, didYouMean, good, isMode, modes, type Mode, type Result } from "../../wire/mod.ts";
 import { whyNot } from "../errors.ts";
 import { parseRate, type Rate } from "./rate.ts";
 
@@ -68,8 +68,7 @@ function misshapen(value: YamlNode, report: Report): readonly TenantEntry[] {
 
 function tenantOf(id: string, map: YamlMap, name: string, report: Report): TenantEntry {
   for (const [key, entry] of map.entries) {
-    const near = nearest(key, known);
-    const hint = near === undefined ? `the settings are ${known.join(", ")}` : `did you mean \`${near}\`?`;
+    const hint = didYouMean(key, known, `the settings are ${known.join(", ")}`);
     if (!known.includes(key))
       report.add("unknown-key", entry.key.span, `a tenant does not have the setting \`${key}\``, hint);
   }

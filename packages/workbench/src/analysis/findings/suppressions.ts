@@ -1,5 +1,5 @@
 import { position, type SourceFile, type Span } from "../../../../svc-gate/src/contract/mod.ts";
-import { nearest } from "../../../../svc-gate/src/wire/mod.ts";
+import { didYouMean } from "../../../../svc-gate/src/wire/mod.ts";
 import { findingKinds, isFindingCode, type Finding } from "./finding.ts";
 
 /** `# svc-gate: allow never-decides because ...`, on a line before the finding, or at the end of the finding's line. */
@@ -66,16 +66,13 @@ function nextLine(lines: readonly string[], at: number): number {
 
 function problemOf({ code, reason, span }: Suppression, isUsed: boolean): readonly Finding[] {
   if (!isFindingCode(code)) {
-    const near = nearest(
-      code,
-      findingKinds.map((known) => known.code),
-    );
+    const known = findingKinds.map((kind) => kind.code);
     return [
       {
         code: "stale-suppression",
         span,
         message: `the finding \`${code}\` does not exist`,
-        hint: near === undefined ? "docs/findings lists them" : `did you mean \`${near}\`?`,
+        hint: didYouMean(code, known, "docs/findings lists them"),
       },
     ];
   }
