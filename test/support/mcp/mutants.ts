@@ -94,7 +94,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "accepts without a yes",
-    mutations: [{ within: "isConfirmed", first: "return true;" }],
+    mutations: [{ within: "saysYes", first: "return true;" }],
     noticed: ["pins: accept"],
   },
   {

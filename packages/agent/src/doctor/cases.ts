@@ -1,3 +1,5 @@
+import type { ScriptedCall } from "../model/script.ts";
+import { shellWord } from "../shell-word.ts";
 import type { Behaviour } from "./stand-in.ts";
 
 /**
@@ -22,6 +24,21 @@ export interface Case {
   /** What to do if it does not. */
   readonly remedy: string;
 }
+
+/**
+ * The calls of a host whose shell takes a command and a description: each makes this file.
+ *
+ * @param write the tool that writes a file, and its arguments
+ */
+export function usualCalls(file: string, shell: string, [write, content]: readonly [string, object]): Calls {
+  const command = `touch ${shellWord(file)}`;
+  return {
+    shell: { tool: shell, arguments: JSON.stringify({ command, description: "make a file" }) },
+    write: { tool: write, arguments: JSON.stringify(content) },
+  };
+}
+
+export type Calls = Readonly<Partial<Record<"shell" | "write", ScriptedCall>>>;
 
 /** How to set up a host's hook, for the remedies of the cases. */
 interface SetUp {

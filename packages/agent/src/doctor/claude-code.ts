@@ -1,12 +1,12 @@
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { commandsOfProjects, managedFile, userFile } from "../install/claude-code.ts";
-import { shellWord } from "../shell-word.ts";
-import { commonCases, type Case } from "./cases.ts";
+import type { Members } from "../install/host.ts";
+import { commonCases, usualCalls, type Case } from "./cases.ts";
 import { isOfMachine } from "./files.ts";
 import type { DoctorHost, SettingsFile } from "./host.ts";
 import * as redirect from "./redirect.ts";
-import type { Members, Redirection } from "./redirect.ts";
+import type { Redirection } from "./redirect.ts";
 
 const managedFolder = dirname(managedFile());
 const apiKey = "sk-of-the-doctor";
@@ -35,13 +35,7 @@ export const claudeCode: DoctorHost = {
   redirected,
   merged: redirect.mergedJson,
   cases: () => [...commonCases({ install, remedies, hasWrite: true }), ...ownCases],
-  calls: (file) => ({
-    shell: {
-      tool: "Bash",
-      arguments: JSON.stringify({ command: `touch ${shellWord(file)}`, description: "make a file" }),
-    },
-    write: { tool: "Write", arguments: JSON.stringify({ file_path: file, content: "written" }) },
-  }),
+  calls: (file) => usualCalls(file, "Bash", ["Write", { file_path: file, content: "written" }]),
   start: ({ home, workspace, temporary, model, key, user, project }, prompt) => {
     const config = join(home, ".claude");
     // As after the host's first question about a project.

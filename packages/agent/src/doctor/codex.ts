@@ -26,7 +26,9 @@ export const codex: DoctorHost = {
     if (!isToml(file.text)) redirect.checkJson(file);
   },
   redirected: (text, redirection) =>
-    isToml(text) ? redirectedToml(text, redirection) : redirectedJson(text, redirection),
+    isToml(text)
+      ? redirectedToml(text, redirection)
+      : JSON.stringify(redirect.redirectedHooks(redirect.settingsIn(text), redirection)),
   merged: (_, added) => (typeof added === "string" ? added : ""),
   cases: () => [...commonCases({ install, remedies: { "no-hook": managed }, hasWrite: false }), ...ownCases],
   calls: (file) => ({
@@ -113,16 +115,6 @@ function redirectedToml(text: string, redirection: Redirection): string {
     if (!redirect.isGateCommand(command)) return line;
     return `command = ${JSON.stringify(redirect.redirectedCommand(command, redirection))}`;
   });
-}
-
-function redirectedJson(text: string, redirection: Redirection): string {
-  const { hooks = {} } = redirect.settingsIn(text) as { readonly hooks?: redirect.Members };
-  const changed = redirect.changedHooks(hooks, (hook) => {
-    const { command } = hook;
-    if (!redirect.isGateCommand(command)) return [hook];
-    return redirection.keepsHook ? [{ ...hook, command: redirect.redirectedCommand(command, redirection) }] : [];
-  });
-  return JSON.stringify({ hooks: changed });
 }
 
 const ownCases: readonly Case[] = [

@@ -4,8 +4,8 @@
  */
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
+import { saysYes } from "../ask.ts";
 import { BadInput } from "../bad-input.ts";
 import { approverFiles } from "../install/approver-files.ts";
 import type { Scripts } from "../model/script.ts";
@@ -67,7 +67,8 @@ export async function doctorCommand(words: readonly string[]): Promise<number> {
   const examination = { name: values.agent, agent, installed, files, isJson: values.json };
   if (isCut && values.yes) return examine({ ...examination, isCut: true });
   if (!values.json) describe(values.agent, agent, installed, files);
-  if (!(values.yes || (await agrees()))) return say("nothing was started", 1);
+  const nobody = new BadInput("nobody can answer here: add --yes to start the host");
+  if (!(values.yes || (await saysYes("Start them?", nobody)))) return say("nothing was started", 1);
   if (canCutNetwork()) return runInside([...words.filter((word) => word !== "--yes"), "--yes"]);
   return examine({ ...examination, isCut: false });
 }
@@ -112,14 +113,6 @@ function describe(
   else say("The doctor starts the host with these hooks. Those of the gate ask the doctor's own gate.");
   const note = agent.note?.(files);
   if (note !== undefined) say(note);
-}
-
-async function agrees(): Promise<boolean> {
-  if (!process.stdin.isTTY) throw new BadInput("nobody can answer here: add --yes to start the host");
-  const asked = createInterface({ input: process.stdin, output: process.stdout });
-  const answer = await asked.question("Start them? [y/N] ");
-  asked.close();
-  return /^y(?:es)?$/i.test(answer.trim());
 }
 
 interface Examination {

@@ -1,11 +1,10 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { copilotCli as installed } from "../install/copilot-cli.ts";
-import { shellWord } from "../shell-word.ts";
-import { commonCases, type Case } from "./cases.ts";
+import { commonCases, usualCalls, type Case } from "./cases.ts";
 import type { DoctorHost } from "./host.ts";
 import * as redirect from "./redirect.ts";
-import type { Members, Redirection } from "./redirect.ts";
+import type { Redirection } from "./redirect.ts";
 
 const install = "run `svc-gate hook install --agent copilot-cli`";
 const managed = "run `svc-gate hook install --agent copilot-cli --scope managed` as an administrator";
@@ -29,13 +28,7 @@ export const copilotCli: DoctorHost = {
   redirected,
   merged: redirect.mergedJson,
   cases: () => [...commonCases({ install, hasWrite: true }), ...ownCases],
-  calls: (file) => ({
-    shell: {
-      tool: "bash",
-      arguments: JSON.stringify({ command: `touch ${shellWord(file)}`, description: "make a file" }),
-    },
-    write: { tool: "create", arguments: JSON.stringify({ path: file, file_text: "written" }) },
-  }),
+  calls: (file) => usualCalls(file, "bash", ["create", { path: file, file_text: "written" }]),
   start: ({ home, workspace, model, user, project }, prompt) => {
     const folder = join(home, ".copilot");
     const settings = join(workspace, ".github", "copilot", "settings.json");
@@ -66,13 +59,7 @@ function jsonFiles(folder: string): readonly string[] {
 
 function redirected(text: string, redirection: Redirection): string {
   const settings = redirect.settingsIn(text);
-  const { hooks = {} } = settings as { readonly hooks?: Members };
-  const changed = redirect.changedHooks(hooks, (hook) => {
-    const { bash } = hook;
-    if (!redirect.isGateCommand(bash)) return [hook];
-    return redirection.keepsHook ? [{ ...hook, bash: redirect.redirectedCommand(bash, redirection) }] : [];
-  });
-  return JSON.stringify({ ...settings, hooks: changed });
+  return JSON.stringify({ ...settings, ...redirect.redirectedHooks(settings, redirection, "bash") });
 }
 
 const ownCases: readonly Case[] = [

@@ -1,10 +1,10 @@
 import { dirname, join } from "node:path";
 import { geminiCli as installed } from "../install/gemini-cli.ts";
-import { shellWord } from "../shell-word.ts";
-import { commonCases, type Case } from "./cases.ts";
+import type { Members } from "../install/host.ts";
+import { commonCases, usualCalls, type Case } from "./cases.ts";
 import type { DoctorHost, SettingsFile } from "./host.ts";
 import * as redirect from "./redirect.ts";
-import type { Members, Redirection } from "./redirect.ts";
+import type { Redirection } from "./redirect.ts";
 
 const install = "run `svc-gate hook install --agent gemini-cli`";
 const managed = "run `svc-gate hook install --agent gemini-cli --scope managed` as an administrator";
@@ -30,13 +30,7 @@ export const geminiCli: DoctorHost = {
     ...commonCases({ install, remedies: { "no-hook": managed }, hasWrite: true }),
     ...ownCases(namesIn(files)),
   ],
-  calls: (file) => ({
-    shell: {
-      tool: "run_shell_command",
-      arguments: JSON.stringify({ command: `touch ${shellWord(file)}`, description: "make a file" }),
-    },
-    write: { tool: "write_file", arguments: JSON.stringify({ file_path: file, content: "written" }) },
-  }),
+  calls: (file) => usualCalls(file, "run_shell_command", ["write_file", { file_path: file, content: "written" }]),
   start: ({ home, workspace, model, user, project }, prompt) => {
     const settings = redirect.settingsIn(user[0]?.text ?? "{}");
     const own = project === undefined ? [] : [{ path: join(workspace, ".gemini", "settings.json"), text: project }];
@@ -64,11 +58,9 @@ const keptNames = ["hooks", "hooksConfig"];
 
 function gateHooks(text: string): readonly Members[] {
   const found = redirect.hooksOf(redirect.settingsIn(text)["hooks"]);
-  return found.filter(({ event, hook }) => event === "BeforeTool" && isOurs(hook)).map(({ hook }) => hook);
-}
-
-function isOurs(hook: Members): boolean {
-  return redirect.isGateCommand(hook["command"]);
+  return found
+    .filter(({ event, hook }) => event === "BeforeTool" && redirect.isGateCommand(hook["command"]))
+    .map(({ hook }) => hook);
 }
 
 function namesIn(files: readonly SettingsFile[]): readonly string[] {
@@ -77,14 +69,8 @@ function namesIn(files: readonly SettingsFile[]): readonly string[] {
 
 function redirected(text: string, redirection: Redirection): string {
   const settings = redirect.settingsIn(text);
-  const { hooks } = settings as { readonly hooks?: Members };
   const kept = Object.fromEntries(Object.entries(settings).filter(([name]) => keptNames.includes(name)));
-  const change = (hook: Members): readonly Members[] => {
-    if (!isOurs(hook)) return [hook];
-    if (!redirection.keepsHook) return [];
-    return [{ ...hook, command: redirect.redirectedCommand(String(hook["command"]), redirection) }];
-  };
-  return JSON.stringify({ ...kept, ...(hooks === undefined ? {} : { hooks: redirect.changedHooks(hooks, change) }) });
+  return JSON.stringify({ ...kept, ...redirect.redirectedHooks(settings, redirection) });
 }
 
 function ownCases(names: readonly string[]): readonly Case[] {

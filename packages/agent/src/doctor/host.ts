@@ -1,17 +1,10 @@
 /** The facts that the doctor needs about a host. */
 import type { OfferedTool } from "../model/protocol.ts";
-import type { ScriptedCall } from "../model/script.ts";
-import type { Case } from "./cases.ts";
+import type { Calls, Case } from "./cases.ts";
 import type { Redirection } from "./redirect.ts";
 
-/** A file of settings that the host reads. */
+/** A file that the host reads. */
 export interface SettingsFile {
-  readonly path: string;
-  readonly text: string;
-}
-
-/** A file of the host's home or of its workspace. */
-export interface HostFile {
   readonly path: string;
   readonly text: string;
 }
@@ -35,7 +28,7 @@ export interface Place {
 export interface Start {
   readonly words: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  readonly files: readonly HostFile[];
+  readonly files: readonly SettingsFile[];
 }
 
 export interface DoctorHost {
@@ -63,7 +56,7 @@ export interface DoctorHost {
   readonly merged: (own: readonly string[], added: unknown) => string;
   readonly cases: (files: readonly SettingsFile[]) => readonly Case[];
   /** The calls that the model asks for: each makes this file. */
-  readonly calls: (file: string) => Readonly<Partial<Record<"shell" | "write", ScriptedCall>>>;
+  readonly calls: (file: string) => Calls;
   readonly start: (place: Place, prompt: string) => Start;
   /** A tool as the gate is asked about it, or the reason why the list leaves it out. By default the tool does not change. */
   readonly atGate?: (tool: OfferedTool) => OfferedTool | string;

@@ -1,7 +1,6 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { shellWord } from "../shell-word.ts";
-import { commonCases, type Case } from "./cases.ts";
+import { commonCases, usualCalls, type Case } from "./cases.ts";
 import type { DoctorHost } from "./host.ts";
 import * as redirect from "./redirect.ts";
 import type { Redirection } from "./redirect.ts";
@@ -33,13 +32,7 @@ export const opencode: DoctorHost = {
   redirected,
   merged: redirect.mergedJson,
   cases: () => [...commonCases({ install, remedies: { "no-hook": denyAll }, hasWrite: true }), ...ownCases],
-  calls: (file) => ({
-    shell: {
-      tool: "bash",
-      arguments: JSON.stringify({ command: `touch ${shellWord(file)}`, description: "make a file" }),
-    },
-    write: { tool: "write", arguments: JSON.stringify({ filePath: file, content: "written" }) },
-  }),
+  calls: (file) => usualCalls(file, "bash", ["write", { filePath: file, content: "written" }]),
   start: ({ home, workspace, model, version, user, project }, prompt) => {
     const folder = join(home, ".config", "opencode");
     const own = project === undefined ? [] : [{ path: join(workspace, "opencode.json"), text: project }];
@@ -69,7 +62,7 @@ function lineOf(plugin: unknown): string {
   return `plugin ${Array.isArray(plugin) ? String(plugin[0]) : String(plugin)}`;
 }
 
-function isOurs(plugin: unknown): plugin is readonly [string, redirect.Members] {
+function isOurs(plugin: unknown): plugin is readonly [string, object] {
   if (!Array.isArray(plugin)) return false;
   const [file, options]: readonly unknown[] = plugin;
   return /\/adapters\/opencode(?:\.mjs)?$/.test(String(file)) && typeof options === "object" && options !== null;

@@ -1,9 +1,8 @@
 /** Points the hooks in a copy of settings to the doctor's own gate. */
 import { BadInput } from "../bad-input.ts";
+import { objectIn, type Members } from "../install/host.ts";
 import { shellWord } from "../shell-word.ts";
 import type { StandIn } from "./stand-in.ts";
-
-export type Members = Readonly<Record<string, unknown>>;
 
 /** The gate and the key of the hook in the copy. */
 export interface Redirection {
@@ -13,21 +12,14 @@ export interface Redirection {
   readonly keepsHook: boolean;
 }
 
-/** Returns the settings in a text of JSON; an empty object for another value. */
+/** Returns the settings in a text that was checked. */
 export function settingsIn(text: string): Members {
-  const value: unknown = JSON.parse(text);
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Members) : {};
+  return JSON.parse(text) as Members;
 }
 
 /** Throws if a file has no JSON object. */
 export function checkJson({ path, text }: { readonly path: string; readonly text: string }): void {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return;
-  } catch {
-    // Reported below.
-  }
-  throw new BadInput(`${path} is not JSON: repair it, because the host cannot read it`);
+  objectIn(text, `${path} is not JSON: repair it, because the host cannot read it`);
 }
 
 export function mergedJson(own: readonly string[], added: unknown): string {
@@ -73,6 +65,17 @@ export function changedHooks(hooks: Members, change: (hook: Members) => readonly
     return [event, next] as const;
   });
   return Object.fromEntries(entries);
+}
+
+/** The hooks of settings, if they have some: the commands of the gate's hooks are replaced, or these hooks removed. */
+export function redirectedHooks({ hooks }: Members, redirection: Redirection, member = "command"): object {
+  if (hooks === undefined) return {};
+  const change = (hook: Members): readonly Members[] => {
+    const command = hook[member];
+    if (!isGateCommand(command)) return [hook];
+    return redirection.keepsHook ? [{ ...hook, [member]: redirectedCommand(command, redirection) }] : [];
+  };
+  return { hooks: changedHooks(hooks as Members, change) };
 }
 
 /** Each hook as a line for a person. */

@@ -1,8 +1,7 @@
-import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
-import { BadInput } from "../bad-input.ts";
+import { join } from "node:path";
 import { hookWords } from "./shell.ts";
-import { membersOf, otherHooks, parsedSettings, type Host, type Members, type Settings, type Wanted } from "./host.ts";
+import { hostFolder, membersOf, otherHooks, parsedSettings } from "./host.ts";
+import type { Host, Members, Settings, Wanted } from "./host.ts";
 
 const product = "Claude Code";
 
@@ -12,9 +11,7 @@ const waitSeconds = 600;
 
 /** The user's own settings of Claude Code. */
 export function userFile(): string {
-  const folder = process.env["CLAUDE_CONFIG_DIR"] ?? join(homedir(), ".claude");
-  if (!isAbsolute(folder)) throw new BadInput("CLAUDE_CONFIG_DIR must be an absolute path, or not be set");
-  return join(folder, "settings.json");
+  return join(hostFolder("CLAUDE_CONFIG_DIR", ".claude"), "settings.json");
 }
 
 /** The settings of the machine, which no other settings can switch off. */

@@ -3,18 +3,13 @@
  * `requirements.toml` is written only if it has nothing else. Adding to it needs a TOML parser, and a mistake could
  * switch off an administrator's rules.
  */
-import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
+import { join } from "node:path";
 import { BadInput } from "../bad-input.ts";
-import { membersOf, otherHooks, parsedSettings, type Host, type Settings, type Wanted } from "./host.ts";
+import { hostFolder, membersOf, otherHooks, parsedSettings, type Host, type Settings, type Wanted } from "./host.ts";
 import { exit2, guardedCommand, hookWords, hostSeconds, reportingCommand } from "./shell.ts";
 
 export const codex: Host = {
-  userFile: () => {
-    const folder = process.env["CODEX_HOME"] ?? join(homedir(), ".codex");
-    if (!isAbsolute(folder)) throw new BadInput("CODEX_HOME must be an absolute path, or not be set");
-    return join(folder, "hooks.json");
-  },
+  userFile: () => join(hostFolder("CODEX_HOME", ".codex"), "hooks.json"),
   managedFile: () => "/etc/codex/requirements.toml",
   settings: (before, wanted) => (wanted.isManaged ? requirements(before, wanted) : userHooks(before, wanted)),
   canGrant: false,

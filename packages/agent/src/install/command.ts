@@ -6,14 +6,14 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
-import { createInterface } from "node:readline/promises";
 import { parseArgs } from "node:util";
+import { saysYes } from "../ask.ts";
 import { BadInput } from "../bad-input.ts";
 import { approverFiles } from "./approver-files.ts";
 import { shellWord } from "../shell-word.ts";
 import { lineDifference } from "./difference.ts";
 import { keyFileFor, makeKey } from "./host-key.ts";
-import type { Host, Wanted } from "./host.ts";
+import { objectIn, type Host, type Wanted } from "./host.ts";
 import { hosts } from "./hosts.ts";
 import { hasOlderLine } from "./shell.ts";
 
@@ -82,7 +82,7 @@ export async function installCommand(words: readonly string[]): Promise<number> 
     say(`${file} has these settings already`);
     return 0;
   }
-  if (!(values.yes || (await agrees(`Write ${file}?`)))) return refusedByUser();
+  if (!(await mayWrite(`Write ${file}?`, values))) return 1;
   const first = recordOf(file, values);
   // A second installation does not forget the settings from before the first one.
   const original = first !== undefined && first.after === before ? first.before : before;
@@ -192,14 +192,13 @@ async function gateMode(url: string): Promise<string> {
 }
 
 async function undo(file: string, values: Values): Promise<number> {
-  const { yes } = values;
   const kept = recordOf(file, values);
   if (kept === undefined) throw new BadInput(`this command has not written ${file}, so there is nothing to undo`);
   const { before, after } = kept;
   const now = readText(file) ?? "";
   show(file, now, before ?? "");
   if (now !== after) say(`warning: somebody changed ${file} since the installation; these changes would be lost too`);
-  if (!(yes || (await agrees(before === undefined ? `Remove ${file}?` : `Write ${file}?`)))) return refusedByUser();
+  if (!(await mayWrite(before === undefined ? `Remove ${file}?` : `Write ${file}?`, values))) return 1;
   if (before === undefined) rmSync(file, { force: true });
   else write(file, before, permissionBitsOf(values));
   rmSync(record(file, values));
@@ -221,12 +220,8 @@ function record(file: string, { agent }: Values): string {
 /** The earlier settings, and those that this command wrote; undefined if it wrote none. */
 function recordOf(file: string, values: Values): { readonly before?: string; readonly after: string } | undefined {
   const text = readText(record(file, values));
-  if (text === undefined) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new BadInput(`${record(file, values)} is damaged: restore your settings by hand, and remove it`);
-  }
+  const problem = `${record(file, values)} is damaged: restore your settings by hand, and remove it`;
+  return text === undefined ? undefined : (objectIn(text, problem) as { before?: string; after: string });
 }
 
 function show(file: string, before: string, after: string): void {
@@ -234,17 +229,12 @@ function show(file: string, before: string, after: string): void {
   process.stdout.write(`${file}\n${lineDifference(before, after)}\n`);
 }
 
-async function agrees(question: string): Promise<boolean> {
-  if (!process.stdin.isTTY) throw new BadInput("nobody can answer here: use --yes to write, or --print to look");
-  const asked = createInterface({ input: process.stdin, output: process.stdout });
-  const answer = await asked.question(`${question} [y/N] `);
-  asked.close();
-  return /^y(?:es)?$/i.test(answer.trim());
-}
-
-function refusedByUser(): number {
-  say("nothing was written");
-  return 1;
+/** Returns false if the person says no. */
+async function mayWrite(question: string, { yes }: Values): Promise<boolean> {
+  const nobody = new BadInput("nobody can answer here: use --yes to write, or --print to look");
+  const isAgreed = yes || (await saysYes(question, nobody));
+  if (!isAgreed) say("nothing was written");
+  return isAgreed;
 }
 
 function write(file: string, text: string, mode: number): void {

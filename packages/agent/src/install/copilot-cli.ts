@@ -1,16 +1,16 @@
 /** GitHub Copilot CLI reads every file in a folder of hooks, so the gate's hook has a file of its own. */
 import { existsSync, readFileSync } from "node:fs";
-import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
-import { BadInput } from "../bad-input.ts";
+import { join } from "node:path";
 import { shellWord } from "../shell-word.ts";
-import { parsedSettings, type Host, type Settings, type Wanted } from "./host.ts";
+import { hostFolder, parsedSettings, type Host, type Settings, type Wanted } from "./host.ts";
 import { guardedCommand, hookWords, hostSeconds, noVerdict, reportingCommand } from "./shell.ts";
 
+const home = ["COPILOT_HOME", ".copilot"] as const;
+
 export const copilotCli: Host = {
-  userFile: () => join(home(), "hooks", "svc-gate.json"),
+  userFile: () => join(hostFolder(...home), "hooks", "svc-gate.json"),
   managedFile: () => "/etc/github-copilot/policy.d/svc-gate.json",
-  settings: (_, wanted) => copilotSettings(wanted, serversOf(join(home(), "mcp-config.json"))),
+  settings: (_, wanted) => copilotSettings(wanted, serversOf(join(hostFolder(...home), "mcp-config.json"))),
   canGrant: true,
   hasMoreOptions: false,
 };
@@ -39,12 +39,6 @@ export function copilotSettings(wanted: Wanted, servers: readonly string[]): Set
         : ["`disableAllHooks` switches off the hooks of this file. Only --scope managed prevents that"]),
     ],
   };
-}
-
-function home(): string {
-  const folder = process.env["COPILOT_HOME"] ?? join(homedir(), ".copilot");
-  if (!isAbsolute(folder)) throw new BadInput("COPILOT_HOME must be an absolute path, or not be set");
-  return folder;
 }
 
 /** The host's own server, and those that the user has configured. */

@@ -1,4 +1,6 @@
 /** How the gate is set up in a host, and the code that all hosts share. */
+import { homedir } from "node:os";
+import { isAbsolute, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
 
 /** The requirements for the settings. */
@@ -43,17 +45,30 @@ export interface Host {
   readonly hasMoreOptions: boolean;
 }
 
+/** The host's own folder: the one in this variable, or one of the home folder. */
+export function hostFolder(variable: string, name: string): string {
+  const folder = process.env[variable] ?? join(homedir(), name);
+  if (!isAbsolute(folder)) throw new BadInput(`${variable} must be an absolute path, or not be set`);
+  return folder;
+}
+
 export type Members = Readonly<Record<string, unknown>>;
 
 /** Reads a file of settings as a JSON object. */
 export function parsedSettings(before: string | undefined, product: string): Members {
+  const problem = `the settings of ${product} are not a JSON object: repair the file first`;
+  return objectIn(before?.trim() || "{}", problem);
+}
+
+/** @throws BadInput with this problem for a text that is not a JSON object */
+export function objectIn(text: string, problem: string): Members {
   try {
-    const settings: unknown = JSON.parse(before?.trim() || "{}");
-    if (typeof settings === "object" && settings !== null && !Array.isArray(settings)) return settings as Members;
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Members;
   } catch {
     // Reported below.
   }
-  throw new BadInput(`the settings of ${product} are not a JSON object: repair the file first`);
+  throw new BadInput(problem);
 }
 
 /** Returns an object in settings; an empty one if it is absent. */

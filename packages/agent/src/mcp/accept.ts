@@ -1,5 +1,5 @@
 /** `svc-gate mcp accept`: shows a person what a server offers and what changed, and writes the lock file. */
-import { createInterface } from "node:readline/promises";
+import { saysYes } from "../ask.ts";
 import { channels, type Channel } from "./channels.ts";
 import type { McpOptions } from "./command.ts";
 import { digestOf, textIn } from "./json.ts";
@@ -33,7 +33,8 @@ export async function accept(options: McpOptions): Promise<number> {
     return 0;
   }
   process.stdout.write(`${changes.map((change) => visible(change)).join("\n")}\n`);
-  if (!isYes && !(await isConfirmed())) {
+  const nobody = "svc-gate mcp: nobody can answer here; run it in a terminal, or add --yes after you read this";
+  if (!isYes && !(await saysYes("Accept all this?", new UsageError(nobody)))) {
     process.stdout.write("Nothing is accepted.\n");
     return 1;
   }
@@ -100,17 +101,4 @@ function pinnedIn(lock: LockFile | undefined, name: string): readonly PinnedTool
 function linesOf(pinned: readonly PinnedTool[]): readonly string[] {
   if (pinned.length !== 1) return pinned.map(({ definition }) => JSON.stringify(definition));
   return Object.entries(pinned[0]?.definition ?? {}).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
-}
-
-async function isConfirmed(): Promise<boolean> {
-  if (!process.stdin.isTTY)
-    throw new UsageError(
-      "svc-gate mcp: nobody can answer here; run it in a terminal, or add --yes after you read this",
-    );
-  const lines = createInterface({ input: process.stdin, output: process.stdout });
-  try {
-    return /^y(?:es)?$/i.test((await lines.question("Accept all this? [y/N] ")).trim());
-  } finally {
-    lines.close();
-  }
 }
