@@ -217,7 +217,7 @@ suite("what approvals need, compared", () => {
       ],
     );
     const other = await compared({ rule: "{ by: [a] }" }, { rule: "{ by: [b] }" });
-    assert.deepEqual([other.answer, other.approvals[0]?.direction], ["changed", null]);
+    assert.deepEqual([other.answer, other.approvals[0]?.direction], ["changed", "changed"]);
     const verdict = await compared({ rule: "{ of: 2 }" }, { rules: [asking("low", "input.usd < 5", "{ of: 2 }")] });
     assert.equal(verdict.answer, "changed");
   });

@@ -67,9 +67,9 @@ suite("svc-gate diff", () => {
     assert.deepEqual(compared(none, alias), [["Bash", null, "shell.run", "weaker"]]);
     assert.deepEqual(compared(alias, none), [["Bash", "shell.run", null, "stricter"]]);
     assert.deepEqual(compared(contract("Bash", second("other")), contract("", second("other", "Bash"))), [
-      ["Bash", "shell.run", "other", null],
+      ["Bash", "shell.run", "other", "changed"],
     ]);
-    assert.deepEqual(compared(contract("", second("Bash")), alias), [["Bash", "Bash", "shell.run", null]]);
+    assert.deepEqual(compared(contract("", second("Bash")), alias), [["Bash", "Bash", "shell.run", "changed"]]);
     assert.deepEqual(compared(alias, alias), []);
   });
 

@@ -43,8 +43,8 @@ export async function diffCommand(before: string, after: string, options: DiffOp
   if (options.json) {
     const report = {
       tools: tools.map(forProgram),
-      aliases: aliases.map(({ direction, ...alias }) => ({ ...alias, direction: direction ?? "changed" })),
-      settings: settings.map(changeForProgram),
+      aliases,
+      settings: settings.map(({ part, direction, before, after }) => ({ part, direction, before, after })),
     };
     return { exitCode, text: JSON.stringify(report), forPrograms: true };
   }
@@ -98,7 +98,7 @@ function block({ tool, answer, shown, approvals, numbers, hostFacts, notes, defe
 
 function hostFactsText({ before, after, direction }: NonNullable<ToolDifference["hostFacts"]>): string {
   const [a, b] = [before, after].map((names) => names.join(", ") || "none");
-  return `${a} -> ${b} (${direction ?? "changed"})`;
+  return `${a} -> ${b} (${direction})`;
 }
 
 /** The rule that asks, before and after; nothing for a part that belongs to the tool. */
@@ -110,7 +110,7 @@ function causeText({ rule, instead }: ApprovalChange): string {
 function aliasesBlock(aliases: readonly AliasChange[]): readonly string[] {
   if (aliases.length === 0) return [];
   const lines = aliases.map(({ name, before, after, direction }) => {
-    return `  ${name}: ${before ?? "unknown"} -> ${after ?? "unknown"} (${direction ?? "changed"})`;
+    return `  ${name}: ${before ?? "unknown"} -> ${after ?? "unknown"} (${direction})`;
   });
   return [["aliases of tools:", ...lines].join("\n")];
 }
@@ -148,16 +148,12 @@ function forProgram({ tool, answer, shown, approvals, numbers, hostFacts, notes,
     tool,
     answer,
     numbers: numbers ?? null,
-    host_facts: hostFacts === undefined ? null : { ...hostFacts, direction: hostFacts.direction ?? "changed" },
-    approvals: approvals.map((change) => ({ rule: change.rule, instead: change.instead, ...changeForProgram(change) })),
+    host_facts: hostFacts ?? null,
+    approvals,
     shown: Object.fromEntries([...shown].map(([direction, found]) => [direction, callForProgram(found)])),
     notes,
     defects: defects.map(callForProgram),
   };
-}
-
-function changeForProgram({ part, direction, before, after }: ApprovalChange): object {
-  return { part, direction: direction ?? "changed", before, after };
 }
 
 /** Inputs and facts are JSON texts, so that their numbers stay exact. */

@@ -13,7 +13,7 @@ import {
   type RuleOnTools,
   type Subject,
 } from "../formula/subject.ts";
-import { keyOf } from "../formula/world.ts";
+import { keyOf } from "../formula/key.ts";
 
 /** Rules that an absent fact, or a negative number, bypasses. */
 export function findInFacts(subjects: readonly Subject[]): readonly Finding[] {

@@ -12,7 +12,7 @@ import {
   type RuleOnTools,
   type Subject,
 } from "../formula/subject.ts";
-import { keyOf } from "../formula/world.ts";
+import { keyOf } from "../formula/key.ts";
 
 /** Rules that never fire, always fire, or never decide. */
 export function findInRules(subjects: readonly Subject[]): readonly Finding[] {
@@ -126,7 +126,7 @@ function readsOf(core: Core): ReadonlySet<string> {
     const parts = [...walk(core)].filter(
       ({ op }) => op === "member" || op === "has" || op === "counter" || op === "select",
     );
-    read = new Set(parts.map((part) => (part.op === "has" ? keyOf(part).slice(4, -1) : keyOf(part))));
+    read = new Set(parts.map((part) => keyOf(part.op === "has" ? { ...part, op: "member" } : part)));
     readsOfConditions.set(core, read);
   }
   return read;

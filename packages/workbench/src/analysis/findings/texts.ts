@@ -2,7 +2,7 @@ import { walk, type Core } from "../../../../svc-gate/src/contract/ir.ts";
 import type { Finding } from "./finding.ts";
 import { simplify } from "../formula/rewrite.ts";
 import type { Subject } from "../formula/subject.ts";
-import { keyOf } from "../formula/world.ts";
+import { keyOf } from "../formula/key.ts";
 
 /**
  * Tests of texts whose meaning is not the obvious one: hosts by their ends, paths by their beginnings, commands by

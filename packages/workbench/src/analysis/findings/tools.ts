@@ -2,7 +2,7 @@ import type { PolicySet, Span } from "../../../../svc-gate/src/contract/mod.ts";
 import { stepsMax, walk, type Core } from "../../../../svc-gate/src/contract/ir.ts";
 import type { Finding } from "./finding.ts";
 import type { Subject } from "../formula/subject.ts";
-import { keyOf } from "../formula/world.ts";
+import { keyOf } from "../formula/key.ts";
 
 /** Tools without rules, inputs that no rule reads, lists without a maximum length. */
 export function findInTools(subjects: readonly Subject[], policySet: PolicySet): readonly Finding[] {

@@ -1,6 +1,6 @@
 import type { Core } from "../../../../svc-gate/src/contract/ir.ts";
 import type { Choice, Test } from "./formula.ts";
-import { keyOf } from "./world.ts";
+import { keyOf } from "./key.ts";
 
 /** A `startsWith`, `endsWith` or `contains` with a literal text, true or false. */
 interface Affix {

@@ -1,6 +1,6 @@
 import { compare, walk, type Core } from "../../../../svc-gate/src/contract/ir.ts";
 import { formulaOf, type Formula, type Literal } from "./formula.ts";
-import { keyOf } from "./world.ts";
+import { keyOf } from "./key.ts";
 
 /** The direction in which a condition changes if a counter grows. */
 export interface Direction {

@@ -2,7 +2,7 @@ import type { Value } from "../../../../svc-gate/src/contract/mod.ts";
 import { compare, divide, isExact, isList, walk, type Core } from "../../../../svc-gate/src/contract/ir.ts";
 import { constantForm, minus, numberOf, plus, termForm, times, type Linear } from "./linear.ts";
 import { constant, not, rebuild, simplify, substitute } from "./rewrite.ts";
-import { keyOf } from "./world.ts";
+import { keyOf } from "./key.ts";
 
 /** A condition as statements that are true or false, joined by "all" and "any". */
 export type Formula =

@@ -5,7 +5,8 @@ import { all, formulaOf, linearOf, type Choice, type Formula, type Literal, type
 import { feasible, minus, constantForm, tightened, times, type Inequality, type Linear } from "./linear.ts";
 import { constant, simplify, substitute } from "./rewrite.ts";
 import { admits } from "./shapes.ts";
-import { boundsOf, isWhole, keyOf, shapeAt, valuesOf, withItem, type World } from "./world.ts";
+import { keyOf } from "./key.ts";
+import { boundsOf, isWhole, shapeAt, valuesOf, withItem, type World } from "./world.ts";
 
 /**
  * The maximum number of sets of statements to examine for one question, fifty statements each. After that the answer is

@@ -28,8 +28,12 @@ export function itemShape(shape: Shape | undefined): Shape | undefined {
   return shape === undefined ? undefined : shapeOf(shape.schema.get("items"), shape.root);
 }
 
-function isObject(json: Json | undefined): json is JsonObject {
+export function isObject(json: Json | undefined): json is JsonObject {
   return json instanceof Map;
+}
+
+export function isJsonList(json: Json | undefined): json is readonly Json[] {
+  return Array.isArray(json);
 }
 
 /** The value of a keyword if it is a number. */
@@ -42,7 +46,7 @@ export function numberUnder({ schema }: Shape, keyword: string): Exact | undefin
 export function listedValues(shape: Shape | undefined, core: Core): readonly Value[] | undefined {
   if (shape?.schema.has("const") === true) return [shape.schema.get("const") as Json];
   const values = shape?.schema.get("enum");
-  if (Array.isArray(values)) return values as readonly Json[];
+  if (isJsonList(values)) return values;
   return core.type.kind === "boolean" ? [true, false] : undefined;
 }
 
@@ -52,7 +56,7 @@ export function isWholeShape(shape: Shape | undefined): boolean {
   const listed = shape.schema.get("enum");
   return (
     shape.schema.get("type") === "integer" ||
-    (Array.isArray(listed) && listed.every((each) => isExact(each) && isInteger(each)))
+    (isJsonList(listed) && listed.every((each) => isExact(each) && isInteger(each)))
   );
 }
 
@@ -60,7 +64,7 @@ export function isWholeShape(shape: Shape | undefined): boolean {
 export function admits(shape: Shape | undefined, value: Value): boolean {
   if (shape === undefined) return true;
   const types = shape.schema.get("type");
-  const names = Array.isArray(types) ? types : types === undefined ? [] : [types];
+  const names = isJsonList(types) ? types : types === undefined ? [] : [types];
   if (value === null) return names.length === 0 || names.includes("null");
   if (typeof value !== "string") return true;
   if (names.length > 0 && !names.includes("string")) return false;

@@ -1,12 +1,5 @@
 import type { Value } from "../../../../svc-gate/src/contract/mod.ts";
-import {
-  compare,
-  isExact,
-  isInteger,
-  spellValue,
-  type Core,
-  type Exact,
-} from "../../../../svc-gate/src/contract/ir.ts";
+import { compare, isExact, isInteger, type Core, type Exact } from "../../../../svc-gate/src/contract/ir.ts";
 import { constantForm, minus, plus, termForm, times, type Inequality } from "./linear.ts";
 import { isWholeShape, itemShape, listedValues, memberShape, numberUnder, type Shape } from "./shapes.ts";
 
@@ -109,73 +102,4 @@ function sizeBounds(of: Core | undefined, world: World, least: Bound, most: Boun
 /** The values that an expression may have if its schema lists them. */
 export function valuesOf(core: Core, world: World): readonly Value[] | undefined {
   return listedValues(shapeAt(core, world), core);
-}
-
-/** One text for expressions that read and compute the same; item names are replaced by their depth. */
-export function keyOf(core: Core): string {
-  let key = keys.get(core);
-  if (key === undefined) {
-    key = keyWithin(core, new Map());
-    keys.set(core, key);
-  }
-  return key;
-}
-
-const keys = new WeakMap<Core, string>();
-
-function keyWithin(core: Core, slots: ReadonlyMap<number, number>): string {
-  const inner = (part: Core): string => (slots.size === 0 ? keyOf(part) : keyWithin(part, slots));
-  switch (core.op) {
-    case "constant":
-      return spellValue(core.value);
-    case "root":
-      return core.root;
-    case "counter":
-      return `counters.${core.name}`;
-    case "variable": {
-      const depth = slots.get(core.slot);
-      return depth === undefined ? `$${core.slot}` : `#${depth}`;
-    }
-    case "member":
-      return `${inner(core.of)}.${JSON.stringify(core.name)}`;
-    case "has":
-      return `has(${inner(core.of)}.${JSON.stringify(core.name)})`;
-    case "select":
-      return `${inner(core.of)}[?${inner(core.at)}]`;
-    case "index":
-      return `${inner(core.of)}[${inner(core.at)}]`;
-    case "not":
-      return `!(${inner(core.of)})`;
-    case "negate":
-      return `-(${inner(core.of)})`;
-    case "and":
-    case "or":
-      return `(${[inner(core.left), inner(core.right)].join(` ${core.op} `)})`;
-    case "conditional":
-      return `(${inner(core.test)} ? ${inner(core.yes)} : ${inner(core.no)})`;
-    case "binary":
-      return binaryKey(core.operator, inner(core.left), inner(core.right), core.left.type.kind);
-    case "call":
-      return `${core.entry.name}(${core.args.map(inner).join(", ")})`;
-    case "list":
-      return `[${core.items.map(inner).join(", ")}]`;
-    case "map":
-      return `{${core.entries.map(([name, value]) => `${inner(name)}: ${inner(value)}`).join(", ")}}`;
-    case "fold": {
-      const inside = new Map([...slots, [core.slot, slots.size]]);
-      const parts = [core.test, core.body].map((part) => (part === undefined ? "" : keyWithin(part, inside)));
-      return `${inner(core.range)}.${core.macro}(${parts.join(", ")})`;
-    }
-    case "broken":
-      return "?";
-    default:
-      return core satisfies never;
-  }
-}
-
-/** `a == b` and `b == a` have one key; so do sums and products of numbers. */
-function binaryKey(operator: string, left: string, right: string, kind: Core["type"]["kind"]): string {
-  const turns = ["==", "!="].includes(operator) || (["+", "*"].includes(operator) && kind === "number");
-  const [a, b] = turns && right < left ? [right, left] : [left, right];
-  return `(${a} ${operator} ${b})`;
 }

@@ -1,14 +1,12 @@
 import type { PolicySet } from "../../../../svc-gate/src/contract/mod.ts";
-import type { Direction } from "./call.ts";
+import type { Change } from "./call.ts";
 
-/** A name that means another tool after a change of contracts, and is an alias before or after it. */
-export interface AliasChange {
+/**
+ * A name that is an alias before or after a change of contracts, and means another tool after it. Null if calls under the
+ * name are refused as an unknown tool.
+ */
+export interface AliasChange extends Change<string | null> {
   readonly name: string;
-  /** The tool that the name means; null if calls under the name are refused as an unknown tool. */
-  readonly before: string | null;
-  readonly after: string | null;
-  /** Null if the name means a tool before and another one after. */
-  readonly direction: Direction | null;
 }
 
 /** Compares what aliases mean. A name that means the same tool on both sides is compared with that tool. */
@@ -17,7 +15,8 @@ export function compareAliases(before: PolicySet, after: PolicySet): readonly Al
   return names.flatMap((name) => {
     const [had, has] = [meaningOf(name, before), meaningOf(name, after)];
     if (had === has) return [];
-    return [{ name, before: had, after: has, direction: had === null ? "weaker" : has === null ? "stricter" : null }];
+    const direction = had === null ? "weaker" : has === null ? "stricter" : "changed";
+    return [{ name, before: had, after: has, direction }];
   });
 }
 

@@ -3,22 +3,18 @@ import { compare, isExact, type Route, type Core, type ToolPlan } from "../../..
 import { parseNumber } from "../../../../svc-gate/src/wire/mod.ts";
 import { covered, impossible } from "../formula/reasoner.ts";
 import { isTrue, subjectsOf, type Subject } from "../formula/subject.ts";
-import type { Direction } from "./call.ts";
-import { keyOf } from "./key.ts";
+import type { Change, Direction } from "./call.ts";
+import { keyWith } from "../formula/key.ts";
 import { namesOf } from "./same.ts";
 
 /** A part of the approvals that differs between two contracts. */
-export interface ApprovalChange {
+export interface ApprovalChange extends Change<PartValue> {
   /** The rule that asks, such as `payments.large`; null if the part belongs to the tool or the mandate. */
   readonly rule: string | null;
   /** The rule after the change, if another rule may ask for the same call; else null. */
   readonly instead: string | null;
   /** As a contract writes it, such as `use_within`. */
   readonly part: string;
-  /** Null if neither of the two values is stricter. */
-  readonly direction: Direction | null;
-  readonly before: PartValue;
-  readonly after: PartValue;
 }
 
 /** Times are lengths, such as `30m`. Null is everyone with the scope `approve`. */
@@ -71,7 +67,7 @@ export function assistNotes(before: ToolPlan, after: ToolPlan): readonly string[
 
 /** `of: 2 -> 1 (weaker)` */
 export function changeText({ part, before, after, direction }: Omit<ApprovalChange, "rule" | "instead">): string {
-  return `${part}: ${valueText(before)} -> ${valueText(after)} (${direction ?? "changed"})`;
+  return `${part}: ${valueText(before)} -> ${valueText(after)} (${direction})`;
 }
 
 function valueText(value: PartValue): string {
@@ -99,7 +95,7 @@ function causesOf(plan: ToolPlan): readonly Cause[] {
   return plan.routes.flatMap(({ contract, rules, otherwise, terms }) => [
     ...rules
       .filter(({ verdict, observed }) => verdict === "ESCALATE" && !observed)
-      .map(({ id, when, terms: own }) => ({ id, contract, terms: own, when, key: keyOf(when, names) })),
+      .map(({ id, when, terms: own }) => ({ id, contract, terms: own, when, key: keyWith(when, names) })),
     ...(otherwise === "ESCALATE"
       ? [{ id: `${contract}.$otherwise`, contract, terms, when: undefined, key: `${contract}.$otherwise` }]
       : []),
@@ -167,7 +163,7 @@ function reversed(change: ApprovalChange): ApprovalChange {
   return { ...change, rule: change.instead, instead: change.rule, direction, before: after, after: before };
 }
 
-type Part = readonly [part: string, before: PartValue, after: PartValue, direction: Direction | null];
+type Part = readonly [part: string, before: PartValue, after: PartValue, direction: Change["direction"]];
 
 function termChanges(before: Terms, after: Terms): readonly ApprovalChange[] {
   const [a, b] = [before.terms, after.terms];
@@ -233,14 +229,15 @@ function order(before: number, after: number): Direction {
   return after > before ? "weaker" : "stricter";
 }
 
-function moreIs(more: Direction, before: readonly string[], after: readonly string[]): Direction | null {
+/** The direction between two lists if the longer one is weaker, or stricter. */
+export function moreIs(more: Direction, before: readonly string[], after: readonly string[]): Change["direction"] {
   const [a, b] = [new Set(before), new Set(after)];
   if (a.isSubsetOf(b)) return more;
   if (b.isSubsetOf(a)) return more === "weaker" ? "stricter" : "weaker";
-  return null;
+  return "changed";
 }
 
-function groupsDirection(before: readonly string[] | null, after: readonly string[] | null): Direction | null {
+function groupsDirection(before: readonly string[] | null, after: readonly string[] | null): Change["direction"] {
   if (before === null) return "stricter";
   return after === null ? "weaker" : moreIs("weaker", before, after);
 }

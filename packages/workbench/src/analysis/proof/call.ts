@@ -24,6 +24,14 @@ export interface Compared {
 
 export type Direction = "weaker" | "stricter";
 
+/** A part of two contracts that differs. */
+export interface Change<Value = unknown> {
+  /** `changed` if neither of the two values is stricter. */
+  readonly direction: Direction | "changed";
+  readonly before: Value;
+  readonly after: Value;
+}
+
 /** Both decisions, by the engine; undefined for a call that the gate would refuse. */
 export function compareCall(before: PolicySet, after: PolicySet, call: Call): Compared | undefined {
   const a = decideCall(before, call);

@@ -94,7 +94,7 @@ async function searched(pair: Pair, plans: readonly [ToolPlan, ToolPlan], option
 /** The answer for verdicts, approvals, numbers and the facts of hosts together. */
 function together(verdicts: Answer, changes: readonly Pick<ApprovalChange, "direction">[]): Answer {
   if (verdicts === "unknown") return verdicts;
-  const found = new Set<Answer>([verdicts, ...changes.map(({ direction }) => direction ?? "changed")]);
+  const found = new Set<Answer>([verdicts, ...changes.map(({ direction }) => direction)]);
   found.delete("equivalent");
   const [only] = found;
   return found.size > 1 ? "changed" : (only ?? "equivalent");

@@ -1,6 +1,7 @@
 import { show, type Value } from "../../../../svc-gate/src/contract/mod.ts";
 import { isExact, isList, spellValue, walk, type Core, type ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
 import type { Json, JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
+import { isJsonList, isObject, shapeOf } from "../formula/shapes.ts";
 import type { Call } from "./call.ts";
 
 /** Values in conditions and schemas: differences occur at these values or next to them. */
@@ -72,7 +73,7 @@ export class Guesser {
   #object(schemas: readonly Json[]): string {
     const members = new Map<string, string>();
     for (const schema of schemas) {
-      for (const [name, text] of this.#members(resolved(schema, schema), schema))
+      for (const [name, text] of this.#members(schemaOf(schema, schema), schema))
         if (!members.has(name)) members.set(name, text);
     }
     return `{${[...members].map(([name, text]) => `${JSON.stringify(name)}: ${text}`).join(", ")}}`;
@@ -82,8 +83,8 @@ export class Guesser {
     const properties = schema.get("properties");
     const required = schema.get("required");
     const found = new Map<string, string>();
-    for (const [name, each] of properties instanceof Map ? (properties as JsonObject) : []) {
-      const isRequired = isList(required ?? null) && (required as readonly Json[]).includes(name);
+    for (const [name, each] of isObject(properties) ? properties : []) {
+      const isRequired = isJsonList(required) && required.includes(name);
       if (isRequired ? !this.#often(0.02) : this.#often(0.6)) found.set(name, this.#value(each, root));
     }
     const additional = schema.get("additionalProperties");
@@ -92,7 +93,7 @@ export class Guesser {
   }
 
   #value(schema: Json, root: Json): string {
-    const part = resolved(schema, root);
+    const part = schemaOf(schema, root);
     const branches = part.get("anyOf");
     if (isJsonList(branches)) return this.#value(this.#pick(branches) ?? true, root);
     const listed = part.get("enum");
@@ -150,18 +151,8 @@ function isCount(number: string): boolean {
   return /^[0-9]+$/.test(number);
 }
 
-function resolved(schema: Json, root: Json): JsonObject {
-  if (!(schema instanceof Map)) return new Map();
-  const part: JsonObject = schema;
-  const reference = part.get("$ref");
-  if (typeof reference !== "string" || !(root instanceof Map)) return part;
-  const definitions = (root as JsonObject).get("$defs");
-  const name = reference.replace("#/$defs/", "");
-  return definitions instanceof Map ? resolved((definitions as JsonObject).get(name) ?? true, root) : part;
-}
-
-function isJsonList(value: Json | undefined): value is readonly Json[] {
-  return Array.isArray(value);
+function schemaOf(schema: Json, root: Json): JsonObject {
+  return shapeOf(schema, root)?.schema ?? new Map();
 }
 
 function jsonText(value: Json): string {

@@ -1,12 +1,8 @@
 import type { ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
-import type { Direction } from "./call.ts";
+import type { Change } from "./call.ts";
 
 /** One of two contracts says `numbers: double` for a tool. */
-export interface NumbersChange {
-  readonly direction: Direction;
-  readonly before: "any" | "double";
-  readonly after: "any" | "double";
-}
+export type NumbersChange = Change<"any" | "double">;
 
 /** Compares which numbers an input may have; undefined if they are the same, or if only one contract routes the tool. */
 export function compareNumbers(before: ToolPlan, after: ToolPlan): NumbersChange | undefined {

@@ -1,6 +1,6 @@
 import { spellValue, type Core, type KeyPart, type ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
 import type { Verdict } from "../../../../svc-gate/src/wire/mod.ts";
-import { keyOf, type KeyNames } from "./key.ts";
+import { keyWith, type KeyNames } from "../formula/key.ts";
 
 /**
  * Do the plans have the same rules in the same words? Ignores names of rules, reasons without values and the order of
@@ -19,7 +19,7 @@ function finalRules(plan: ToolPlan): readonly string[] {
   const rules = plan.routes.flatMap((route) => route.rules);
   return rules
     .filter(({ final, observed }) => final && !observed)
-    .map(({ when }) => keyOf(when, namesOf(plan)))
+    .map(({ when }) => keyWith(when, namesOf(plan)))
     .toSorted();
 }
 
@@ -33,7 +33,7 @@ export function namesOf(plan: Pick<ToolPlan, "readers">): KeyNames {
 
 function spellPlan(plan: ToolPlan): string {
   const names = namesOf(plan);
-  const spell = (core: Core): string => keyOf(core, names);
+  const spell = (core: Core): string => keyWith(core, names);
   const spellAll = (cores: readonly Core[]): readonly string[] =>
     cores.map(spell).filter((text) => !text.startsWith('"'));
   const key = (per: readonly KeyPart[]): readonly string[] =>

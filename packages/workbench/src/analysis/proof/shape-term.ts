@@ -1,5 +1,6 @@
 import { isExact, spellValue } from "../../../../svc-gate/src/contract/ir.ts";
 import type { Json, JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
+import { isJsonList, isObject, shapeOf } from "../formula/shapes.ts";
 import { patternTerm } from "./pattern.ts";
 import { tags, type SymbolicValue, type Sight, type Tag } from "./symbolic-value.ts";
 import { and, equal, implies, literal, not, or, real, type Term } from "./term.ts";
@@ -20,10 +21,10 @@ export function meets(
   unknowns: Unknowns,
   root: Json | undefined = schema,
 ): Term {
-  const part = resolved(schema, root);
+  const part = shapeOf(schema, root)?.schema;
   if (part === undefined) return "true";
   const branches = part.get("anyOf");
-  if (isList(branches)) return or(...branches.map((branch) => meets(branch, symbol, unknowns, root)));
+  if (isJsonList(branches)) return or(...branches.map((branch) => meets(branch, symbol, unknowns, root)));
   return and(
     ofTypes(part, symbol),
     ofValues(part, symbol, unknowns),
@@ -40,10 +41,10 @@ export function declareSchema(schema: Json | undefined, symbol: SymbolicValue, s
 }
 
 function declarePart(schema: Json | undefined, symbol: SymbolicValue, number: number, root: Json): void {
-  const part = resolved(schema, root);
+  const part = shapeOf(schema, root)?.schema;
   if (part === undefined) return;
   const branches = part.get("anyOf");
-  if (isList(branches)) for (const branch of branches) declarePart(branch, symbol, number, root);
+  if (isJsonList(branches)) for (const branch of branches) declarePart(branch, symbol, number, root);
   const properties = part.get("properties");
   if (isObject(properties))
     for (const [name, each] of properties) declarePart(each, symbol.member(name).symbol, number, root);
@@ -51,15 +52,6 @@ function declarePart(schema: Json | undefined, symbol: SymbolicValue, number: nu
   if (speaksOf(part, "array")) symbol.takesItems(number, typeof most === "number" ? most : Infinity);
   const items = part.get("items");
   if (items !== undefined) symbol.greet((item) => declarePart(items, item, number, root));
-}
-
-function resolved(schema: Json | undefined, root: Json | undefined): JsonObject | undefined {
-  if (!isObject(schema)) return undefined;
-  const reference = schema.get("$ref");
-  if (typeof reference !== "string") return schema;
-  const definitions = isObject(root) ? root.get("$defs") : undefined;
-  const name = reference.replace("#/$defs/", "");
-  return isObject(definitions) ? resolved(definitions.get(name), root) : undefined;
 }
 
 const tagsOfTypes: Readonly<Record<string, Tag>> = {
@@ -75,7 +67,7 @@ const tagsOfTypes: Readonly<Record<string, Tag>> = {
 function ofTypes(schema: JsonObject, symbol: SymbolicValue): Term {
   const type = schema.get("type");
   if (type === undefined) return "true";
-  const types = isList(type) ? type : [type];
+  const types = isJsonList(type) ? type : [type];
   return or(
     ...types.map((name) => {
       const tag = typeof name === "string" ? tagsOfTypes[name] : undefined;
@@ -89,7 +81,7 @@ function ofValues(schema: JsonObject, symbol: SymbolicValue, unknowns: Unknowns)
   const found: Term[] = [];
   if (schema.has("const")) found.push(equalsJson(symbol, schema.get("const") ?? null, unknowns));
   const listed = schema.get("enum");
-  if (isList(listed)) found.push(or(...listed.map((value) => equalsJson(symbol, value, unknowns))));
+  if (isJsonList(listed)) found.push(or(...listed.map((value) => equalsJson(symbol, value, unknowns))));
   return and(...found);
 }
 
@@ -105,7 +97,10 @@ export function equalsJson(symbol: SymbolicValue, value: Json, unknowns: Unknown
     );
   }
   if (isExact(value)) return and(symbol.is("number"), equal(symbol.number, real(value)));
-  return and(symbol.is(isList(value) ? "list" : "object"), unknowns.unknown(`${symbol.id} is ${spellValue(value)}`));
+  return and(
+    symbol.is(isJsonList(value) ? "list" : "object"),
+    unknowns.unknown(`${symbol.id} is ${spellValue(value)}`),
+  );
 }
 
 function ofBounds(schema: JsonObject, symbol: SymbolicValue, unknowns: Unknowns): Term {
@@ -162,7 +157,7 @@ function ofObject(schema: JsonObject, symbol: SymbolicValue, unknowns: Unknowns,
   const required = schema.get("required");
   const additional = schema.get("additionalProperties") ?? true;
   const found: Term[] = [];
-  for (const name of isList(required) ? required : [])
+  for (const name of isJsonList(required) ? required : [])
     if (typeof name === "string") found.push(symbol.member(name).present);
   for (const [name, { present, symbol: member }] of symbol.members) {
     const own = declared.get(name);
@@ -206,13 +201,5 @@ export function sameScalar(a: SymbolicValue, b: SymbolicValue): Term {
 
 function speaksOf(schema: JsonObject, type: string): boolean {
   const types = schema.get("type");
-  return types === type || (isList(types) && types.includes(type));
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return value instanceof Map;
-}
-
-function isList(value: Json | undefined): value is readonly Json[] {
-  return Array.isArray(value);
+  return types === type || (isJsonList(types) && types.includes(type));
 }

@@ -3,7 +3,7 @@ import { arithmetic, comparison } from "./arithmetic.ts";
 import { constantSym, opaqueValue, symAt } from "./values.ts";
 import { foldSym } from "./fold.ts";
 import { indexed, isIn, listsEqual, sizeOf } from "./lists.ts";
-import { keyOf } from "./key.ts";
+import { keyWith } from "../formula/key.ts";
 import { merge, sameSym, type Evaluated, type Sym, type SymList } from "./sym.ts";
 import { and, choose, not, or, type Term } from "./term.ts";
 import { loweredEquals, textCall } from "./texts.ts";
@@ -56,7 +56,7 @@ export class Translator {
   }
 
   key(core: Core, bound: Bindings): string {
-    return keyOf(core, {
+    return keyWith(core, {
       variable: (slot) => bound.get(slot)?.key ?? `$${slot}`,
       counter: (name) => this.counters.get(name)?.key ?? name,
     });
