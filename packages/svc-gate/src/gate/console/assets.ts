@@ -31,6 +31,7 @@ const types: Readonly<Record<string, string>> = {
 
 /** The packages that the pages import, and the name of each file below `npm/`. */
 const packages: Readonly<Record<string, string>> = {
+  diff: "diff.js",
   preact: "preact.js",
   "preact/hooks": "hooks.js",
   uplot: "uplot.js",
@@ -96,12 +97,17 @@ function browserModule(name: string, text: string): string {
     .replaceAll(/ +$/gm, "");
 }
 
+/** Packages whose shortest file is a script: the file, and the line that makes it a module. */
+const scripts: Readonly<Record<string, readonly [file: string, line: string]>> = {
+  diff: ["../dist/diff.min.js", "export const { diffLines } = globalThis.Diff;"],
+  uplot: ["uPlot.iife.min.js", "export default uPlot;"],
+};
+
 async function packageText(name: string): Promise<string> {
-  if (name === "uplot") {
-    const folder = dirname(fileURLToPath(import.meta.resolve(name)));
-    return `${await readFile(join(folder, "uPlot.iife.min.js"), "utf8")}\nexport default uPlot;\n`;
-  }
-  const text = await readFile(fileURLToPath(import.meta.resolve(name)), "utf8");
+  const main = fileURLToPath(import.meta.resolve(name));
+  const [file, line] = scripts[name] ?? [];
+  if (file !== undefined) return `${await readFile(join(dirname(main), file), "utf8")}\n${line}\n`;
+  const text = await readFile(main, "utf8");
   return text.replace(/\n\/\/# sourceMappingURL=.*\s*$/, "\n").replaceAll(/(from ?)"preact"/g, '$1"./preact.js"');
 }
 
