@@ -250,12 +250,7 @@ export class Checker {
         : this.#held(syntax, facts);
     if (special !== undefined) return special;
     const of = this.check(syntax.of, facts).core;
-    return this.readMember(
-      of,
-      syntax.name,
-      { span: syntax.span, nameSpan: syntax.nameSpan, optional: syntax.optional },
-      facts,
-    );
+    return this.readMember(of, syntax.name, syntax, facts);
   }
 
   #rootMember(syntax: Syntax & { kind: "member" }, root: string, facts: Facts): Checked | undefined {

@@ -1,7 +1,7 @@
 import { didYouMean, isMemberName, memberCharactersMax } from "../../wire/mod.ts";
 import type { Report, Span } from "../text/diagnostic.ts";
 import type { ContractDocument } from "../text/document.ts";
-import { definitionIn } from "../schema/read.ts";
+import { definitionOf } from "../schema/read.ts";
 import type { YamlMap, YamlNode, YamlScalar } from "../text/yaml.ts";
 
 /** Each one is a part of the evidence with its own salt and digest, on every receipt of the tool. */
@@ -161,8 +161,7 @@ function shapesOf(schemas: readonly YamlNode[], root: YamlNode): readonly YamlMa
     if (schema.kind !== "map") continue;
     const branches = schema.entries.get("anyOf")?.value;
     for (const branch of branches?.kind === "list" ? branches.items : []) met.add(branch);
-    const reference = schema.entries.get("$ref")?.value;
-    const definition = reference?.kind === "scalar" ? definitionIn(root, reference.text) : undefined;
+    const definition = definitionOf(schema, root);
     if (definition !== undefined) met.add(definition);
   }
   return [...met].filter((schema) => schema.kind === "map");

@@ -262,21 +262,16 @@ export function fieldAt(
 }
 
 /** The strictest of several approvals' terms: each group's quorum is needed, and the shortest times hold. */
-export interface Requirement {
+export interface Requirement extends Omit<ApprovalTerms, "by" | "of" | "drift" | "free" | "grants"> {
   /** Each must be met. One person counts for several. */
-  readonly needs: readonly { readonly by: readonly string[] | null; readonly of: number }[];
-  readonly decideWithinMs: number;
-  readonly useWithinMs: number;
-  readonly batch: boolean;
-  readonly anySession: boolean;
-  readonly pins: readonly string[];
+  readonly needs: readonly Pick<ApprovalTerms, "by" | "of">[];
   /** What a grant may be at most; undefined if one of the causes lets no grant lift it. */
   readonly grants: GrantTerms | undefined;
 }
 
 export function requirementOf(terms: readonly ApprovalTerms[]): Requirement {
   const all = terms.length === 0 ? [defaultTerms] : terms;
-  const needs = new Map<string, { readonly by: readonly string[] | null; readonly of: number }>();
+  const needs = new Map<string, Pick<ApprovalTerms, "by" | "of">>();
   for (const { by, of } of all) {
     const name = by === null ? "" : by.join(" ");
     if (of > (needs.get(name)?.of ?? 0)) needs.set(name, { by, of });

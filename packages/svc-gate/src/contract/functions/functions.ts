@@ -38,19 +38,14 @@ export const functions: readonly ContractFunction[] = [
 
 /** The message and hint for a CEL function that the contract language leaves out. */
 export const leftOut: ReadonlyMap<string, string> = new Map([
-  ["int", "there is one numeric type, and it is exact: remove `int(...)`"],
-  ["uint", "there is one numeric type, and it is exact: remove `uint(...)`"],
-  ["double", "there is one numeric type, and it is exact: remove `double(...)`"],
+  ...["int", "uint", "double"].map(
+    (name) => [name, `there is one numeric type, and it is exact: remove \`${name}(...)\``] as const,
+  ),
   ["string", "compare values of their own type; a reason prints any value with `{...}`"],
   ["bool", "conditions are booleans already; compare texts with `==`"],
   ["bytes", "JSON has text only"],
-  ["dyn", "types come from the schemas: give the member a `type`"],
-  ["type", "types come from the schemas: give the member a `type`"],
-  ["orValue", "write `.?member.orValue(default)`"],
-  ["value", "write `.?member.orValue(default)`"],
-  ["or", "write `.?member.orValue(default)`"],
-  ["optMap", "write `.?member.orValue(default)`"],
-  ["optFlatMap", "write `.?member.orValue(default)`"],
+  ...named("dyn type", "types come from the schemas: give the member a `type`"),
+  ...named("orValue value or optMap optFlatMap", "write `.?member.orValue(default)`"),
   ["existsOne", "write `exists_one`, with one name for the item"],
   ["transformList", "write `map`, with one name for the item"],
   ...named("transformMap transformMapEntry", "send the values as a list, or name each member"),

@@ -1,6 +1,6 @@
 import type { Json } from "../../wire/mod.ts";
 import { isOfType, mismatch, typesValidator, type JsonType, type Schema } from "./schema.ts";
-import { any, join, type Type } from "../value/type.ts";
+import { any, joinAll } from "../value/type.ts";
 import { equals } from "../value/value.ts";
 import { toJson, type YamlNode } from "../text/yaml.ts";
 
@@ -13,9 +13,7 @@ export interface Branch {
 
 /** Combines alternatives that can be told apart; undefined if two of them could accept the same value. */
 export function anyOfSchema(branches: readonly Branch[]): Schema | undefined {
-  const type = branches
-    .map(({ schema }): Type | undefined => schema.type)
-    .reduce((joined, next) => (joined === undefined || next === undefined ? undefined : join(joined, next)));
+  const type = joinAll(branches.map(({ schema }) => schema.type));
   const tag = sharedConst(branches.map(({ node }) => node));
   const validate = tag === undefined ? byType(branches) : byTag(branches, tag);
   return validate === undefined ? undefined : { type: type ?? any, validate };

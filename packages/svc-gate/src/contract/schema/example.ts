@@ -2,7 +2,7 @@ import { Decimal, jsonText, type Json, type JsonObject } from "../../wire/mod.ts
 import type { ContractDocument } from "../text/document.ts";
 import { compilePattern } from "../value/pattern.ts";
 import { toJson, type YamlMap, type YamlNode } from "../text/yaml.ts";
-import { definitionIn } from "./read.ts";
+import { definitionOf } from "./read.ts";
 import { isOfType, jsonTypes } from "./schema.ts";
 
 /**
@@ -34,8 +34,7 @@ function exampleOf(schemas: readonly (YamlNode | undefined)[]): JsonObject {
 function valueOf(schema: YamlNode, root: YamlNode): Json {
   if (schema.kind !== "map") return "";
   const at = (name: string): YamlNode | undefined => schema.entries.get(name)?.value;
-  const target = at("$ref");
-  const definition = target?.kind === "scalar" ? definitionIn(root, target.text) : undefined;
+  const definition = definitionOf(schema, root);
   if (definition !== undefined) return valueOf(definition, root);
   const types = listed(at("type")).map((type) => (type.kind === "scalar" ? type.text : ""));
   const given = [at("const"), ...listed(at("examples")), at("default"), ...listed(at("enum"))]

@@ -23,7 +23,7 @@ import {
   any,
   boolean,
   broken,
-  join,
+  joinAll,
   listOf,
   number,
   size,
@@ -93,7 +93,7 @@ class SchemaReader {
     const whole = reference ?? branches;
     if (whole === undefined) return this.#plain(node);
     this.#alone(node, whole.key.text);
-    if (reference !== undefined) return this.#reference(reference);
+    if (reference !== undefined) return this.#reference(node, reference);
     return branches === undefined ? this.#plain(node) : this.#anyOf(branches);
   }
 
@@ -188,12 +188,7 @@ class SchemaReader {
       if (type === "number" || type === "integer") return this.#isNotNegative(node) ? size : number;
       return type === "string" ? string : type === "boolean" ? boolean : { kind: "null" };
     });
-    return (
-      parts.reduce<Type | undefined>(
-        (joined, part) => (joined === undefined ? undefined : join(joined, part)),
-        parts[0] ?? broken,
-      ) ?? any
-    );
+    return joinAll(parts) ?? any;
   }
 
   #isNotNegative(node: YamlMap): boolean {
@@ -310,10 +305,10 @@ class SchemaReader {
     return { type: listOf(schema.type, maxItems), validate: itemsValidator(schema.validate) };
   }
 
-  #reference({ value }: YamlEntry): Schema {
+  #reference(node: YamlMap, { value }: YamlEntry): Schema {
     const target = value.kind === "scalar" ? value.text : "";
     const name = definitionName(target);
-    const definition = definitionIn(this.#root, target);
+    const definition = definitionOf(node, this.#root);
     if (definition === undefined)
       return this.#refuse(
         value.span,
@@ -334,8 +329,7 @@ class SchemaReader {
 
   /** A branch of `anyOf` with its references resolved: its types tell the branches apart. */
   #resolved(node: YamlNode, open: readonly YamlNode[] = []): YamlNode {
-    const target = node.kind === "map" ? node.entries.get("$ref")?.value : undefined;
-    const definition = target?.kind === "scalar" ? definitionIn(this.#root, target.text) : undefined;
+    const definition = definitionOf(node, this.#root);
     return definition === undefined || open.includes(definition)
       ? node
       : this.#resolved(definition, [...open, definition]);
@@ -361,10 +355,12 @@ class SchemaReader {
   }
 }
 
-/** The schema that a `$ref` inside the root refers to. */
-export function definitionIn(root: YamlNode, target: string): YamlNode | undefined {
+/** The schema in the root that a node refers to by `$ref`. */
+export function definitionOf(node: YamlNode, root: YamlNode): YamlNode | undefined {
+  const target = node.kind === "map" ? node.entries.get("$ref")?.value : undefined;
   const definitions = root.kind === "map" ? root.entries.get("$defs")?.value : undefined;
-  return definitions?.kind === "map" ? definitions.entries.get(definitionName(target))?.value : undefined;
+  if (target?.kind !== "scalar" || definitions?.kind !== "map") return undefined;
+  return definitions.entries.get(definitionName(target.text))?.value;
 }
 
 function definitionName(target: string): string {
@@ -383,10 +379,5 @@ function valuesType(values: readonly Json[] | undefined): Type {
     if (value === null) return { kind: "null" };
     return isExact(value) ? (compare(value, 0) >= 0 ? size : number) : any;
   });
-  return (
-    types.reduce<Type | undefined>(
-      (joined, type) => (joined === undefined ? undefined : join(joined, type)),
-      types[0] ?? any,
-    ) ?? any
-  );
+  return joinAll(types) ?? any;
 }

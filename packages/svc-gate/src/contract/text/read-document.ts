@@ -16,7 +16,7 @@ import type {
   WrittenExpression,
 } from "./document.ts";
 import { parseExpression, reserved } from "./parser.ts";
-import { parseReason } from "./reason.ts";
+import { parseReason, type ReasonSyntax } from "./reason.ts";
 import type { Syntax } from "./syntax.ts";
 import { checkToolName } from "./tool-name.ts";
 import { findSlips, repair } from "./yaml-slips.ts";
@@ -39,9 +39,8 @@ export function readContract(file: SourceFile, report: Report): ContractDocument
 
 function readOnce(file: SourceFile, report: Report, repaired?: Repaired): ContractDocument | undefined {
   const reader = new Reader(report);
-  const root = reader.asMap(readYaml(file, report, repaired), "a contract");
+  const root = reader.part(readYaml(file, report, repaired), "contract", "a contract");
   if (root === undefined) return undefined;
-  reader.known(root, documentKeys.contract, "a contract");
   const name = reader.name(root, "contract");
   const tools = reader.entries(root, "tools");
   if (root.entries.get("tools") === undefined)
@@ -73,9 +72,8 @@ function readOnce(file: SourceFile, report: Report, repaired?: Repaired): Contra
 /** Reads a mandate's text. */
 export function readMandate(file: SourceFile, report: Report): MandateDocument | undefined {
   const reader = new Reader(report);
-  const root = reader.asMap(readYaml(file, report), "a mandate");
+  const root = reader.part(readYaml(file, report), "mandate", "a mandate");
   if (root === undefined) return undefined;
-  reader.known(root, documentKeys.mandate, "a mandate");
   const contracts = root.entries.get("contracts")?.value;
   if (contracts === undefined)
     report.add(
@@ -141,12 +139,16 @@ class Reader {
     return undefined;
   }
 
-  known(map: YamlMap, names: readonly string[], what: string): void {
-    for (const [name, { key }] of map.entries) {
+  /** A map that has no other keys than these. */
+  part(node: YamlNode | undefined, of: keyof typeof documentKeys, what: string): YamlMap | undefined {
+    const map = this.asMap(node, what);
+    const names = documentKeys[of];
+    for (const [name, { key }] of map?.entries ?? []) {
       if (names.includes(name)) continue;
       const hint = didYouMean(name, names, `${what} has ${names.map((known) => `\`${known}\``).join(", ")}`);
       this.#report.add("unknown-key", key.span, `${what} has no \`${name}\``, hint);
     }
+    return map;
   }
 
   entries(map: YamlMap, key: string, identifiers = false): (readonly [string, YamlNode, Span])[] {
@@ -193,10 +195,8 @@ class Reader {
    * grants lift it.
    */
   approval(map: YamlMap, isOfTool: boolean, isOfRule = false): ApprovalDocument | undefined {
-    const value = map.entries.get("approval")?.value;
-    const inner = this.asMap(value, "`approval`");
+    const inner = this.part(map.entries.get("approval")?.value, "approval", "`approval`");
     if (inner === undefined) return undefined;
-    this.known(inner, documentKeys.approval, "`approval`");
     const texts = (key: string): readonly YamlScalar[] | undefined =>
       inner.entries.has(key) ? this.texts(inner, key) : undefined;
     if (!isOfTool) this.#misplaced(inner, "unbound", "a tool or a contract");
@@ -223,17 +223,15 @@ class Reader {
   }
 
   #grants(approval: YamlMap): GrantsDocument | undefined {
-    const inner = this.asMap(approval.entries.get("grants")?.value, "`grants`");
+    const inner = this.part(approval.entries.get("grants")?.value, "grants", "`grants`");
     if (inner === undefined) return undefined;
-    this.known(inner, documentKeys.grants, "`grants`");
     const [atMost, uses] = [this.text(inner, "at_most"), this.text(inner, "uses")];
     return { span: inner.span, atMost, uses, pin: this.texts(inner, "pin") };
   }
 
   approvals(map: YamlMap): ApprovalSettingsDocument {
-    const inner = this.asMap(map.entries.get("approvals")?.value, "`approvals`");
+    const inner = this.part(map.entries.get("approvals")?.value, "approvals", "`approvals`");
     if (inner === undefined) return { self: false, open: undefined, outcomeWithin: undefined };
-    this.known(inner, documentKeys.approvals, "`approvals`");
     return {
       self: this.#flag(inner, "self"),
       open: this.asMap(inner.entries.get("open")?.value, "`open`"),
@@ -288,24 +286,17 @@ class Reader {
       const { syntax, text } = this.expression(node);
       return { span: node.span, when: syntax, text, reason: undefined };
     }
-    const map = this.asMap(node, "a requirement");
+    const map = this.part(node, "requirement", "a requirement");
     if (map === undefined) return undefined;
-    this.known(map, documentKeys.requirement, "a requirement");
     const when = this.#needed(map, "when", "a requirement");
     if (when === undefined) return undefined;
     const { syntax, text } = this.expression(when);
-    const reason = this.text(map, "reason");
-    return {
-      span: when.span,
-      when: syntax,
-      text,
-      reason: reason === undefined ? undefined : parseReason(reason, this.#report),
-    };
+    return { span: when.span, when: syntax, text, reason: this.#reason(this.text(map, "reason")) };
   }
 
   tool(name: string, node: YamlNode, span: Span): ToolDocument {
     checkToolName(name, span, this.#report);
-    const map = this.asMap(node, "a tool");
+    const map = this.part(node, "tool", "a tool");
     if (map === undefined)
       return {
         span,
@@ -316,7 +307,6 @@ class Reader {
         approval: undefined,
         otherwise: undefined,
       };
-    this.known(map, documentKeys.tool, "a tool");
     const input = map.entries.get("input")?.value;
     if (input === undefined)
       this.#report.add(
@@ -364,14 +354,15 @@ class Reader {
       const verdict = this.#verdict(value);
       return verdict === undefined ? undefined : { verdict, reason: undefined };
     }
-    const inner = this.asMap(value, "`otherwise`");
+    const inner = this.part(value, "outcome", "`otherwise`");
     if (inner === undefined) return undefined;
-    this.known(inner, documentKeys.outcome, "`otherwise`");
     const verdict = this.#verdict(this.#needed(inner, "verdict", "`otherwise`"));
-    const reason = this.text(inner, "reason");
-    return verdict === undefined
-      ? undefined
-      : { verdict, reason: reason === undefined ? undefined : parseReason(reason, this.#report) };
+    const reason = this.#reason(this.text(inner, "reason"));
+    return verdict === undefined ? undefined : { verdict, reason };
+  }
+
+  #reason(scalar: YamlScalar | undefined): ReasonSyntax | undefined {
+    return scalar && parseReason(scalar, this.#report);
   }
 
   #verdict(scalar: YamlScalar | undefined): Verdict | undefined {
@@ -383,8 +374,7 @@ class Reader {
   }
 
   counter(node: YamlNode, span: Span): CounterDocument {
-    const map = this.asMap(node, "a counter") ?? { kind: "map", span, entries: new Map() };
-    this.known(map, documentKeys.counter, "a counter");
+    const map = this.part(node, "counter", "a counter") ?? { kind: "map", span, entries: new Map() };
     const written = (key: string): WrittenExpression | undefined => {
       const scalar = this.text(map, key);
       return scalar === undefined ? undefined : this.expression(scalar);
@@ -418,14 +408,13 @@ class Reader {
   }
 
   rule(node: YamlNode): RuleDocument | undefined {
-    const map = this.asMap(node, "a rule");
+    const map = this.part(node, "rule", "a rule");
     if (map === undefined) return undefined;
-    this.known(map, documentKeys.rule, "a rule");
     const name = this.name(map, "rule");
     const label = name === undefined ? "a rule" : `rule \`${name.text}\``;
     const when = this.#needed(map, "when", label);
     const verdict = this.#verdict(this.#needed(map, "verdict", label));
-    const reason = this.#needed(map, "reason", label);
+    const sentence = this.#reason(this.#needed(map, "reason", label)) ?? [];
     const on = this.texts(map, "on");
     if (on.length === 0)
       this.#report.add("missing", name?.span ?? map.span, `${label} needs the tools that it applies to, under \`on:\``);
@@ -435,7 +424,6 @@ class Reader {
     if (mode !== undefined && mode.text !== "observe")
       this.#report.add("mode", mode.span, "the only mode of a rule is `observe`", "a rule without it decides");
     const condition = when === undefined ? undefined : this.expression(when).syntax;
-    const sentence = reason === undefined ? undefined : parseReason(reason, this.#report);
     if (final && verdict !== undefined && verdict !== "BLOCK") {
       this.#report.add(
         "final",
@@ -457,7 +445,7 @@ class Reader {
       final,
       observed: mode !== undefined,
       approval: this.approval(map, false, true),
-      reason: sentence ?? [],
+      reason: sentence,
     };
   }
 
@@ -480,9 +468,8 @@ class Reader {
 
   mandateEntry(node: YamlNode): MandateEntry | undefined {
     if (node.kind === "scalar") return { file: node, tools: undefined };
-    const map = this.asMap(node, "a contract in a mandate");
+    const map = this.part(node, "entry", "a contract in a mandate");
     if (map === undefined) return undefined;
-    this.known(map, documentKeys.entry, "a contract in a mandate");
     const file = this.#needed(map, "file", "a contract in a mandate");
     return file === undefined
       ? undefined

@@ -124,6 +124,11 @@ export function join(a: Type, b: Type): Type | undefined {
   return a.kind === b.kind ? a : undefined;
 }
 
+/** The common type of a value that has one of several types. */
+export function joinAll(types: readonly Type[]): Type | undefined {
+  return types.reduce<Type | undefined>((joined, type) => joined && join(joined, type), types[0] ?? broken);
+}
+
 type ListType = Type & { readonly kind: "list" };
 
 function joinLists(a: ListType, b: ListType): Type {
