@@ -38,20 +38,6 @@ type ApprovalDocument = NonNullable<ContractDocument["approval"]>;
 
 type Member = Exclude<keyof ApprovalDocument, "span">;
 
-const memberNames: Readonly<Record<Member, string>> = {
-  by: "by",
-  of: "of",
-  decideWithin: "decide_within",
-  useWithin: "use_within",
-  batch: "batch",
-  sessions: "sessions",
-  pins: "pins",
-  drift: "drift",
-  free: "free",
-  unbound: "unbound",
-  grants: "grants",
-};
-
 /** Rules with an approval and a verdict that no mode turns into ESCALATE. */
 function rulesWithoutAsking({ rules }: ContractDocument): readonly Finding[] {
   return rules.flatMap(({ name, span, verdict, final, approval }) => {
@@ -101,17 +87,23 @@ function unusedMembers(
   within: Span,
   { of, uses }: { readonly of: string; readonly uses: (member: Member) => boolean },
 ): readonly Finding[] {
-  const written = (Object.keys(memberNames) as Member[]).filter((member) => approval[member] !== undefined);
+  const { span, ...members } = approval;
+  const written = (Object.keys(members) as Member[]).filter((member) => members[member] !== undefined);
   const dead = written.filter((member) => !uses(member));
   if (dead.length > 0 && dead.length === written.length)
-    return [unused(approval.span, within, `no rule of ${of} that asks a person takes anything from it`)];
+    return [unused(span, within, `no rule of ${of} that asks a person takes anything from it`)];
   return dead.map((member) =>
     unused(
       memberPlace(approval, member),
       within,
-      `each rule of ${of} that asks a person has \`${memberNames[member]}\` from a nearer \`approval\``,
+      `each rule of ${of} that asks a person has \`${writtenName(member)}\` from a nearer \`approval\``,
     ),
   );
+}
+
+/** As a contract writes it: `decide_within`. */
+function writtenName(member: Member): string {
+  return member.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 /** The place of a member's value; of the whole `approval` if the value has no place. */

@@ -109,24 +109,16 @@ function listRisk(core: Core & { op: "index" }, site: FailureSite): Risk {
 
 function memberRisk(core: Core & { op: "index" }, site: FailureSite): Risk {
   const { of, at } = core;
-  const isThere: Core = {
-    op: "binary",
-    operator: "in",
-    left: at,
-    right: of,
-    type: { kind: "boolean" },
-    span: core.span,
-  };
   return {
     core,
     site,
-    ways: [isFalse(isThere)],
+    ways: [isFalse(compared("in", at, of))],
     message: `\`${textOf(of)}\` may have no member named by \`${textOf(at)}\`: such a call is BLOCK`,
     hint: `test it first (\`${textOf(at)} in ${textOf(of)} && ...\`), or write \`[?${textOf(at)}].orValue(...)\``,
   };
 }
 
-function compared(operator: "==" | ">=" | "<", left: Core, right: Core): Core {
+function compared(operator: "==" | ">=" | "<" | "in", left: Core, right: Core): Core {
   return { op: "binary", operator, left, right, type: { kind: "boolean" }, span: left.span };
 }
 

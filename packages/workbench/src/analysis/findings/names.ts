@@ -16,14 +16,8 @@ export function findInNames(documents: readonly ContractDocument[]): readonly Fi
     ...lookAlikes("tool", tools),
     ...documents.flatMap((document) => [
       ...lookAlikes("rule", document.rules),
-      ...lookAlikes(
-        "limit",
-        [...document.limits].map(([name, { span }]) => ({ name, span })),
-      ),
-      ...lookAlikes(
-        "counter",
-        [...document.counters].map(([name, { span }]) => ({ name, span })),
-      ),
+      ...lookAlikes("limit", namedIn(document.limits)),
+      ...lookAlikes("counter", namedIn(document.counters)),
       ...lookAlikes("fact", factsOf(document)),
     ]),
   ];
@@ -36,6 +30,10 @@ interface Named {
   readonly tool?: string;
 }
 
+function namedIn(parts: ReadonlyMap<string, { readonly span: Span }>): readonly Named[] {
+  return [...parts].map(([name, { span }]) => ({ name, span }));
+}
+
 function factsOf({ platform }: ContractDocument): readonly Named[] {
   const properties = platform?.kind === "map" ? platform.entries.get("properties")?.value : undefined;
   if (properties?.kind !== "map") return [];
@@ -46,13 +44,11 @@ function unusedIn(document: ContractDocument): readonly Finding[] {
   const bound = boundIn(document);
   const conditions = new Set([...readIn(conditionsOf(document)), ...bound]);
   const anywhere = new Set([...conditions, ...readIn(reasonsOf(document))]);
-  const limits = [...document.limits].map(([name, { span }]) => ({ name, span }));
-  const counters = [...document.counters].map(([name, { span }]) => ({ name, span }));
   const unused = (root: string, named: readonly Named[], read: ReadonlySet<string>): readonly Named[] =>
     named.filter(({ name }) => !read.has(root) && !read.has(`${root}.${name}`));
   const shown = (name: string): string => (anywhere.has(name) ? "; a reason shows it" : "");
   return [
-    ...unused("limits", limits, conditions).map(({ name, span }): Finding => ({
+    ...unused("limits", namedIn(document.limits), conditions).map(({ name, span }): Finding => ({
       code: "unused-limit",
       span,
       message: `no condition reads \`limits.${name}\`, so setting it changes nothing${shown(`limits.${name}`)}`,
@@ -64,7 +60,7 @@ function unusedIn(document: ContractDocument): readonly Finding[] {
       message: `nothing reads \`platform.${name}\``,
       hint: "use it in a condition, or remove it: the platform does not need to send it",
     })),
-    ...unused("counters", counters, conditions).map(({ name, span }): Finding => ({
+    ...unused("counters", namedIn(document.counters), conditions).map(({ name, span }): Finding => ({
       code: "unused-counter",
       span,
       message: `no condition reads \`counters.${name}\`, so it limits nothing${shown(`counters.${name}`)}`,

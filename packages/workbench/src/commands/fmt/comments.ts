@@ -46,11 +46,7 @@ export class Comments {
    * adjacent.
    */
   before(offset: number): readonly string[] {
-    const lines: string[] = [];
-    for (let comment = this.#peek(offset); comment !== undefined; comment = this.#peek(offset)) {
-      this.#next += 1;
-      lines.push(...this.#line(comment));
-    }
+    const lines = this.tail(offset, 0);
     return this.#followsBlank(offset) ? [...lines, ""] : lines;
   }
 

@@ -44,7 +44,8 @@ function lower(a: Json, b: Json): boolean {
   return isExact(a) && isExact(b) && compare(a, b) < 0;
 }
 
-function valuesOf(schema: JsonObject): readonly Json[] | undefined {
+/** The values that a schema lists. */
+export function valuesOf(schema: JsonObject): readonly Json[] | undefined {
   const listed = schema.get("enum");
   if (schema.has("const")) return [schema.get("const") ?? null];
   return Array.isArray(listed) ? (listed as readonly Json[]) : undefined;

@@ -1,6 +1,7 @@
 import type { PolicySet } from "../../../../svc-gate/src/contract/mod.ts";
 import { spellValue } from "../../../../svc-gate/src/contract/ir.ts";
-import { compareBounds } from "./bounds.ts";
+import { compareBounds, valuesOf } from "./bounds.ts";
+import { asMap } from "./openapi.ts";
 import type { Json, JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
 import type { Stub } from "./stubs.ts";
 import { toSubset } from "./subset.ts";
@@ -69,9 +70,7 @@ function changes(source: Json, contract: Json, at: string): readonly Change[] {
 function typeChanges(theirs: JsonObject, ours: JsonObject, at: string): readonly Change[] {
   const wide = typesOf(theirs);
   const narrow = typesOf(ours);
-  const values = valuesOf(ours);
-  if (wide.length === 0) return [];
-  if (values !== undefined) return [];
+  if (wide.length === 0 || valuesOf(ours) !== undefined) return [];
   const isWider =
     narrow.length === 0 ||
     narrow.some((type) => !wide.includes(type) && !(type === "integer" && wide.includes("number")));
@@ -104,17 +103,7 @@ function typesOf(schema: JsonObject): readonly string[] {
   return (Array.isArray(type) ? (type as readonly Json[]) : type === undefined ? [] : [type]).map(String);
 }
 
-function valuesOf(schema: JsonObject): readonly Json[] | undefined {
-  const listed = schema.get("enum");
-  if (schema.has("const")) return [schema.get("const") ?? null];
-  return Array.isArray(listed) ? (listed as readonly Json[]) : undefined;
-}
-
 function namesOf(schema: JsonObject): readonly string[] {
   const required = schema.get("required");
   return (Array.isArray(required) ? (required as readonly Json[]) : []).map(String);
-}
-
-function asMap(value: Json | undefined): JsonObject {
-  return value instanceof Map ? (value as JsonObject) : new Map<string, Json>();
 }

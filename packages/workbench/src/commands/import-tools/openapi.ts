@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
+import { pointed } from "./subset.ts";
 import type { SourceTool } from "./source-tool.ts";
 
 const methods = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
@@ -87,16 +88,12 @@ function resolved(node: Json, document: JsonObject): Json {
   let found = node;
   while (found instanceof Map && typeof found.get("$ref") === "string" && !seen.has(found)) {
     seen.add(found);
-    const names = String(found.get("$ref")).split("/").slice(1);
-    found = names.reduce<Json>((inner, name) => {
-      const key = name.replaceAll("~1", "/").replaceAll("~0", "~");
-      return asMap(inner).get(key) ?? null;
-    }, document);
+    found = pointed(document, String(found.get("$ref")));
   }
   return found;
 }
 
-function asMap(value: Json | undefined): JsonObject {
+export function asMap(value: Json | undefined): JsonObject {
   return value instanceof Map ? (value as JsonObject) : new Map<string, Json>();
 }
 

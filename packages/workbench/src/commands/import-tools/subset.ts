@@ -304,7 +304,7 @@ function scalarTypes(branch: Json): readonly string[] {
 }
 
 /** The target of a local reference (`#/a/b`, RFC 6901); undefined values become null. */
-function pointed(root: Json, target: string): Json {
+export function pointed(root: Json, target: string): Json {
   if (!target.startsWith("#")) return null;
   const names = target.slice(1).split("/").slice(1);
   return names.reduce<Json>((node, name) => {
