@@ -44,7 +44,7 @@ export async function diffCommand(before: string, after: string, options: DiffOp
     const report = {
       tools: tools.map(forProgram),
       aliases,
-      settings: settings.map(({ part, direction, before, after }) => ({ part, direction, before, after })),
+      settings: settings.map(settingForProgram),
     };
     return { exitCode, text: JSON.stringify(report), forPrograms: true };
   }
@@ -154,6 +154,11 @@ function forProgram({ tool, answer, shown, approvals, numbers, hostFacts, notes,
     notes,
     defects: defects.map(callForProgram),
   };
+}
+
+/** A setting belongs to no rule. */
+function settingForProgram({ part, direction, before, after }: ApprovalChange): object {
+  return { part, direction, before, after };
 }
 
 /** Inputs and facts are JSON texts, so that their numbers stay exact. */
