@@ -30,8 +30,8 @@ interface Named {
   readonly tool?: string;
 }
 
-function namedIn(parts: ReadonlyMap<string, { readonly span: Span }>): readonly Named[] {
-  return [...parts].map(([name, { span }]) => ({ name, span }));
+function namedIn(section: ReadonlyMap<string, { readonly span: Span }>): readonly Named[] {
+  return [...section].map(([name, { span }]) => ({ name, span }));
 }
 
 function factsOf({ platform }: ContractDocument): readonly Named[] {
