@@ -39,7 +39,7 @@ const mayImport: ReadonlyMap<string, readonly string[]> = new Map([
   ["ledger", ["wire", "approvals"]],
   ["gate", ["wire", "contract", "approvals", "ledger"]],
   ["cli", ["wire", "contract", "approvals", "ledger", "gate"]],
-  ["console", ["wire"]],
+  ["console", ["wire", "approvals"]],
   ["analysis", ["wire", "contract"]],
   ["commands", ["wire", "contract", "cli", "analysis"]],
 ]);

@@ -104,6 +104,7 @@ const arrows: readonly { readonly from: string; readonly to: string; readonly co
   { from: "cli", to: "analysis", codes: wall },
   { from: "cli", to: "commands", codes: wall },
   { from: "console", to: "wire", codes: [] },
+  { from: "console", to: "approvals", codes: [] },
   { from: "console", to: "contract", codes: wall },
   { from: "console", to: "gate", codes: wall },
   { from: "gate", to: "console", codes: wall },

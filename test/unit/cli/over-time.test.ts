@@ -34,7 +34,7 @@ function placed(told: readonly Told[]): readonly { readonly at: number; readonly
 function slicesOf(told: readonly Told[]): readonly Slice[] {
   const overTime = new OverTime(new Contracts({ contractText: async () => undefined }));
   for (const { at, act } of placed(told)) overTime.count(act, at);
-  return overTime.json as readonly Slice[];
+  return overTime.json;
 }
 
 const told = fc.array(

@@ -125,7 +125,7 @@ test("`explain` shows a moment with its date", { tags: ["first-use-24"] }, () =>
     id: "c.r",
     kind: "rule",
     came: "true",
-    speaks: undefined,
+    speaks: null,
     condition: part,
   } as unknown as RuleExplained;
   assert.match(printRule(explained).join("\n"), /now +1795348800 \(2026-11-22T12:00:00Z\)$/);

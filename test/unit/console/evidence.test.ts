@@ -6,7 +6,6 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import type { Receipt } from "../../../packages/svc-gate/src/console/answers.ts";
 import {
   compared,
   isShownTruly,
@@ -15,7 +14,7 @@ import {
   recordedOf,
   type Compared,
 } from "../../../packages/svc-gate/src/console/evidence.ts";
-import { jsonText } from "../../../packages/svc-gate/src/wire/mod.ts";
+import { jsonText, type ReceiptJson } from "../../../packages/svc-gate/src/wire/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { randomRuns } from "../../support/random-test.ts";
 
@@ -99,7 +98,7 @@ const encoded = (...part: readonly unknown[]): string =>
 const erased = `!${"d".repeat(43)}`;
 
 /** A receipt whose evidence has these parts, and says nothing else. */
-function receiptOf(input: unknown, members: readonly string[] = []): Receipt {
+function receiptOf(input: unknown, members: readonly string[] = []): ReceiptJson {
   const parts = [erased, erased, encoded("input", input), erased, erased, erased];
   return { seq: 1, hash: "", at: 1, leaf: '{"at":1,"seq":1}', evidence: [...parts, ...members] };
 }
@@ -108,7 +107,7 @@ const reference = { "...": "digest" };
 const secret = encoded("input.card.number", "4711");
 
 /** Receipts, and whether an answer shows them truly. */
-const answers: readonly (readonly [receipt: Receipt, shown: unknown, isTrue: boolean])[] = [
+const answers: readonly (readonly [receipt: ReceiptJson, shown: unknown, isTrue: boolean])[] = [
   [receiptOf({ a: 1 }), { a: 1 }, true],
   [receiptOf({ a: 1 }), { a: 2 }, false],
   [receiptOf({ a: { b: 1 } }), { "a.b": 1 }, false],

@@ -17,6 +17,24 @@ import type { Quorum } from "./quorum.ts";
 export const hows = ["opened", "attached", "used", "grant", "denied", "capped", "closed", "stopped"] as const;
 export type How = (typeof hows)[number];
 
+/** What became of a call, as its row records it. */
+export interface RecordedAsk {
+  readonly how?: How | undefined;
+  /** True if the call named an approval that is unknown, or bound to another call. */
+  readonly mismatch?: true;
+  /** The row whose approval the call used or attached to, which blocked it, or which its own approval replaces. */
+  readonly approval?: number;
+  /** The row of the call's own open approval: what that holds did not count against the call. */
+  readonly own?: number;
+  /** The row that set the stop which blocked the call. */
+  readonly stop?: number;
+  /** The tool or the session that the stop names, if the call has another name. */
+  readonly as?: string;
+  /** The row of the grant that let the call through, and the rules that it lifted. */
+  readonly grant?: number;
+  readonly causes?: Asking["causes"];
+}
+
 /** A call that the contract has judged, and that a person may have to decide. */
 export interface Ask {
   readonly at: number;

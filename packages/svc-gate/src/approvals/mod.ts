@@ -8,6 +8,7 @@
  *
  * Package: core.
  */
+export type * from "./answers.ts";
 export * from "./approval.ts";
 export * from "./binding.ts";
 export { distance, isAbove } from "./decimals.ts";

@@ -1,5 +1,5 @@
-import { createFault, filesReadableHere, type ChangedKey, type KeyJson, type KeyRequest } from "../gate/mod.ts";
-import { visible } from "../wire/mod.ts";
+import { createFault, filesReadableHere, type ChangedKey, type KeyRequest } from "../gate/mod.ts";
+import { visible, type KeyJson } from "../wire/mod.ts";
 import { io } from "./io.ts";
 import { adminPath, askGate, type GateOptions } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";

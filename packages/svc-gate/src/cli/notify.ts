@@ -1,4 +1,4 @@
-import { visible } from "../wire/mod.ts";
+import { visible, type EndpointJson, type EndpointsJson } from "../wire/mod.ts";
 import { io } from "./io.ts";
 import { adminPath, askGate, type GateOptions, type WorkPlace } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
@@ -8,19 +8,11 @@ export interface ReplayOptions extends GateOptions {
   readonly endpoint?: string;
 }
 
-interface EndpointJson {
-  readonly endpoint: string;
-  readonly row: number | null;
-  readonly waiting: readonly { readonly id: string; readonly tries: number; readonly due: number | null }[];
-  readonly died: number;
-  readonly dead: readonly { readonly id: string; readonly at: number; readonly why: string }[];
-}
-
 /** `svc-gate notify list` */
 export async function listCommand(options: GateOptions): Promise<Outcome> {
   const body = await askGate(placeOf(options), "GET", adminPath(options.tenant, "notify"));
   if (options.json) return { exitCode: 0, text: JSON.stringify(body) };
-  const { rows, endpoints } = body as { readonly rows: number; readonly endpoints: readonly EndpointJson[] };
+  const { rows, endpoints } = body as unknown as EndpointsJson;
   if (endpoints.length === 0) return { exitCode: 0, text: noEndpoint };
   return { exitCode: 0, text: endpoints.flatMap((endpoint) => linesOf(endpoint, rows)).join("\n") };
 }

@@ -1,5 +1,4 @@
-import type { InForce } from "../ledger/mod.ts";
-import { visible } from "../wire/mod.ts";
+import { visible, type InForceJson } from "../wire/mod.ts";
 import { adminPath, findGate, refusalOf, type GateOptions } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
@@ -10,8 +9,8 @@ export interface ReloadOptions extends GateOptions {
 /** The answer of POST /admin/reload. */
 interface Reloaded {
   readonly changed: boolean;
-  readonly before: Omit<InForce, "engine">;
-  readonly now: Omit<InForce, "engine">;
+  readonly before: InForceJson;
+  readonly now: InForceJson;
   readonly counters: readonly {
     readonly counter: string;
     readonly counts: string;

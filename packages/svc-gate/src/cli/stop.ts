@@ -1,5 +1,4 @@
-import { stoppedCalls, type Stop, type StopScope } from "../approvals/mod.ts";
-import type { EndedByStop } from "../gate/mod.ts";
+import { stoppedCalls, type EndedByStop, type StopJson, type StopScope } from "../approvals/mod.ts";
 import { visible } from "../wire/mod.ts";
 import { adminPath, askGate, tenantPath, type GateOptions } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
@@ -35,7 +34,7 @@ export async function stopCommand(options: StopOptions): Promise<Outcome> {
   const { seq } = done["receipt"] as { readonly seq: number };
   const calls = visible(stoppedCalls(scope));
   if (lift) {
-    const still = done["stops"] as readonly ShownStop[];
+    const still = done["stops"] as readonly StopJson[];
     const lines = still.length === 0 ? ["no stop is in force"] : ["still in force:", ...still.map(lineOf)];
     return { exitCode: 0, text: [`the stop of ${calls} is lifted; row ${seq} records it`, ...lines].join("\n") };
   }
@@ -67,17 +66,14 @@ function scopeOf({ tool, key, session }: StopOptions): StopScope {
   return session === undefined ? { key } : { session: { id: session, key } };
 }
 
-/** A stop as GET /stop shows it. */
-type ShownStop = Pick<Stop, "at" | "person" | "root" | "scope" | "why">;
-
 async function listStops(options: StopOptions): Promise<Outcome> {
   const body = await askGate(options, "GET", `${tenantPath(options.tenant)}/stop`);
-  const stops = body["stops"] as readonly ShownStop[];
+  const stops = body["stops"] as readonly StopJson[];
   if (options.json) return { exitCode: 0, text: JSON.stringify({ stops }), forPrograms: true };
   return { exitCode: 0, text: stops.length === 0 ? "no stop is in force" : stops.map(lineOf).join("\n") };
 }
 
-function lineOf({ at, person, root, scope, why }: ShownStop): string {
+function lineOf({ at, person, root, scope, why }: StopJson): string {
   const place = root === null ? "" : " at the root";
   const since = `since ${new Date(at).toISOString()}, by ${visible(person)}${place}`;
   return `${visible(stoppedCalls(scope))}\n  ${since}: ${visible(why)}`;

@@ -1,6 +1,6 @@
 import { Component, h, type ComponentChildren, type JSX } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
-import type { Session } from "./answers.ts";
+import type { SessionJson } from "../wire/mod.ts";
 import { askConsole, keepPageSecret, onRefused, pageSecret, type Problem } from "./gate.ts";
 import { later } from "./later.ts";
 import { isLive, listen, onStatus, startLive, stopLive } from "./live.ts";
@@ -23,23 +23,23 @@ const places = [
 
 type Place = (typeof places)[number];
 
-function placesOf({ scopes }: Session): readonly Place[] {
+function placesOf({ scopes }: SessionJson): readonly Place[] {
   return places.filter(([, , needed]) => needed.some((scope) => scopes.includes(scope)));
 }
 
 /** The page that a person sees first. A key of an administrator alone cannot read the inbox. */
-function homeOf(session: Session): Place[0] {
+function homeOf(session: SessionJson): Place[0] {
   return placesOf(session)[0]?.[0] ?? "/";
 }
 
 /** The scopes that GET /events needs. */
-function mayHearEvents({ scopes }: Session): boolean {
+function mayHearEvents({ scopes }: SessionJson): boolean {
   return scopes.includes("receipts") || scopes.includes("approve");
 }
 
 /** The console: who has signed in, the pages, and the stop that is in force. */
 export function App(): JSX.Element {
-  const [session, setSession] = useState<Session | undefined>(undefined);
+  const [session, setSession] = useState<SessionJson | undefined>(undefined);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [isKnown, setKnown] = useState(false);
   const [hasEnded, setEnded] = useState(false);
@@ -50,7 +50,7 @@ export function App(): JSX.Element {
       setSession(undefined);
       return setKnown(true);
     }
-    const answer = await askConsole<Session>("/session", { background: true });
+    const answer = await askConsole<SessionJson>("/session", { background: true });
     setKnown(true);
     if (answer.ok) {
       setEnded(false);
@@ -97,7 +97,7 @@ export function App(): JSX.Element {
 }
 
 interface ShellProps {
-  readonly session: Session;
+  readonly session: SessionJson;
   readonly onEnded: () => void;
 }
 
@@ -167,7 +167,7 @@ function Side({ session, path, onEnded }: ShellProps & { readonly path: string }
 }
 
 /** The gate's mode, and whether the page hears of its events. */
-function Status({ session }: { readonly session: Session }): JSX.Element {
+function Status({ session }: { readonly session: SessionJson }): JSX.Element {
   const [, setTick] = useState(0);
   useEffect(() => onStatus(() => setTick((tick) => tick + 1)), []);
   return h(
@@ -242,7 +242,7 @@ class Guard extends Component<{ readonly children?: ComponentChildren }, { reado
 /** Only the inbox is loaded with the console itself. */
 const ApprovalPage = later(() => import("./pages/approval.ts"));
 const ReceiptPage = later(() => import("./pages/receipt.ts"));
-const pages: Readonly<Record<string, (props: { readonly session: Session }) => JSX.Element>> = {
+const pages: Readonly<Record<string, (props: { readonly session: SessionJson }) => JSX.Element>> = {
   "/": Inbox,
   "/receipts": later(() => import("./pages/receipts.ts")),
   "/rollout": later(() => import("./pages/rollout.ts")),
@@ -253,7 +253,7 @@ const pages: Readonly<Record<string, (props: { readonly session: Session }) => J
 };
 
 /** The page of an address. */
-function Page({ session, route: { path } }: { readonly session: Session; readonly route: Route }): JSX.Element {
+function Page({ session, route: { path } }: { readonly session: SessionJson; readonly route: Route }): JSX.Element {
   const [, id] = /^\/approvals\/(apr_[1-9][0-9]*_[0-9a-f]{32})$/.exec(path) ?? [];
   if (id !== undefined) return h(ApprovalPage, { key: id, id, session });
   const [, seq] = /^\/receipts\/([1-9][0-9]*)$/.exec(path) ?? [];

@@ -1,8 +1,7 @@
-import { jsonText, memberBelow, readJson, type Json, type JsonObject } from "../wire/mod.ts";
-import type { Receipt } from "./answers.ts";
+import { jsonText, memberBelow, readJson, type Json, type JsonObject, type ReceiptJson } from "../wire/mod.ts";
 
 /** The text of a part of a receipt's evidence, such as `input`; undefined if it was erased. */
-export function partOf({ evidence }: Pick<Receipt, "evidence">, name: string): string | undefined {
+export function partOf({ evidence }: Pick<ReceiptJson, "evidence">, name: string): string | undefined {
   for (const part of evidence) {
     if (part.startsWith("!")) continue;
     const text = new TextDecoder().decode(bytesOf(part));
@@ -84,7 +83,7 @@ export function pathText(path: Path): string {
  *
  * @param raw the texts of `tool_input` and `platform_state` in the answer
  */
-export function isShownTruly(receipt: Receipt, raw: Readonly<Record<string, string>>): boolean {
+export function isShownTruly(receipt: ReceiptJson, raw: Readonly<Record<string, string>>): boolean {
   const leaf = JSON.parse(receipt.leaf) as Readonly<Record<string, unknown>>;
   const call = partOf(receipt, "call");
   const said = JSON.parse(call ?? "{}") as Readonly<Record<string, unknown>>;
@@ -103,7 +102,7 @@ export function isShownTruly(receipt: Receipt, raw: Readonly<Record<string, stri
   );
 }
 
-function isPartShown(receipt: Receipt, name: "input" | "platform", shown = "null"): boolean {
+function isPartShown(receipt: ReceiptJson, name: "input" | "platform", shown = "null"): boolean {
   const recorded = recordedOf(receipt, name);
   // An input that was not kept whole is a list, and no input is one.
   if (recorded === undefined || isList(recorded.value)) return shown === "null";
@@ -119,7 +118,7 @@ export interface Recorded {
 }
 
 /** Returns an input or facts with its sensitive members, which are parts of their own; undefined if it was erased. */
-export function recordedOf(receipt: Pick<Receipt, "evidence">, name: "input" | "platform"): Recorded | undefined {
+export function recordedOf(receipt: Pick<ReceiptJson, "evidence">, name: "input" | "platform"): Recorded | undefined {
   const part = partOf(receipt, name);
   if (part === undefined) return undefined;
   let value = readValue(part);
@@ -141,7 +140,7 @@ function withMember(value: Json, [name = "", ...rest]: readonly string[], member
 
 /** The sensitive members with the texts of their values; undefined if erased. */
 function membersOf(
-  { evidence }: Pick<Receipt, "evidence">,
+  { evidence }: Pick<ReceiptJson, "evidence">,
   root: string,
 ): readonly (readonly [name: string, text: string | undefined])[] {
   return evidence.slice(fixedParts).flatMap((part) => {

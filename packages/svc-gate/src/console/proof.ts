@@ -1,4 +1,5 @@
-import type { Receipt } from "./answers.ts";
+import type { RecordedAsk } from "../approvals/mod.ts";
+import type { ReceiptJson } from "../wire/mod.ts";
 import { ask, headers, base } from "./gate.ts";
 import { bytesOf, digestEnd, fixedParts, isShownTruly, memberName, partOf } from "./evidence.ts";
 
@@ -30,7 +31,7 @@ const hashBytes = 32;
  * @throws {Error} with a sentence if the gate does not answer
  */
 export async function prove(
-  receipt: Receipt,
+  receipt: ReceiptJson,
   raw: Readonly<Record<string, string>>,
   vkeys: readonly string[],
 ): Promise<Proof> {
@@ -65,7 +66,7 @@ export async function prove(
 }
 
 /** SHA-256 over the sorted digests of the parts (spec/receipt.md); a member's digest is followed by its name. */
-async function evidenceDigest({ evidence }: Receipt): Promise<string> {
+async function evidenceDigest({ evidence }: ReceiptJson): Promise<string> {
   const digests = await Promise.all(evidence.map((part, at) => digestOf(part, at)));
   return hex(await sha256(utf8(digests.toSorted(byCharacters).join(""))));
 }
@@ -214,7 +215,7 @@ function nodeHash(left: Bytes, right: Bytes): Promise<Bytes> {
   return sha256(text);
 }
 
-function proofText({ leaf, seq }: Receipt, path: readonly Bytes[], checkpoint: string): string {
+function proofText({ leaf, seq }: ReceiptJson, path: readonly Bytes[], checkpoint: string): string {
   const lines = ["c2sp.org/tlog-proof@v1", `extra ${base64(utf8(leaf))}`, `index ${seq - 1}`, ...path.map(base64)];
   return `${lines.join("\n")}\n\n${checkpoint}`;
 }
@@ -240,15 +241,7 @@ function base64url(bytes: Bytes): string {
 }
 
 /** What became of a call for which a person was asked: the member `asked` of the part `outcome`. */
-export interface RecordedAsk {
-  readonly how?: string;
-  readonly approval?: number;
-  readonly own?: number;
-  readonly stop?: number;
-  readonly grant?: number;
-}
-
-export function askedIn(receipt: Receipt): RecordedAsk | undefined {
+export function askedIn(receipt: ReceiptJson): RecordedAsk | undefined {
   const text = partOf(receipt, "outcome");
   if (text === undefined || !text.includes('"asked":')) return undefined;
   return (JSON.parse(text) as { readonly asked?: RecordedAsk }).asked;

@@ -1,4 +1,4 @@
-import type { Session } from "./answers.ts";
+import type { OpenedJson } from "../wire/mod.ts";
 import { askConsole, base, keepPageSecret, type Answer, type Problem } from "./gate.ts";
 import { go, routeNow } from "./route.ts";
 
@@ -10,14 +10,6 @@ const stored = `svc-gate ${base} sign-in`;
 
 /** Lets this browser go before strangers when a person signs in again. */
 const storedKnown = `svc-gate ${base} known`;
-
-/** An open session. */
-export interface Opened extends Session {
-  /** The page's own secret. */
-  readonly session: string;
-  /** For the next sign-in with the provider. */
-  readonly known?: string;
-}
 
 /**
  * Begins a sign-in with the provider, and leaves the page.
@@ -33,14 +25,14 @@ export async function beginSignIn(): Promise<Problem | undefined> {
 }
 
 /** Gives the gate the provider's answer. Returns undefined if the browser does not come from the provider. */
-export async function finishSignIn(): Promise<Answer<Opened> | undefined> {
+export async function finishSignIn(): Promise<Answer<OpenedJson> | undefined> {
   if (routeNow().path !== callback) return undefined;
   const answer = location.search;
   const flow = sessionStorage.getItem(stored) ?? "";
   sessionStorage.removeItem(stored);
   go("/", { replace: true }); // The browser's history does not keep the answer.
   const known = localStorage.getItem(storedKnown) ?? undefined;
-  const opened = await askConsole<Opened>("/session", { body: JSON.stringify({ oidc: { flow, answer, known } }) });
+  const opened = await askConsole<OpenedJson>("/session", { body: JSON.stringify({ oidc: { flow, answer, known } }) });
   if (opened.ok) {
     keepPageSecret(opened.value.session);
     localStorage.setItem(storedKnown, opened.value.known ?? "");

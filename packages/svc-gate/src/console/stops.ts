@@ -1,5 +1,5 @@
 import { useEffect } from "preact/hooks";
-import type { Stops } from "./answers.ts";
+import type { StopsJson } from "../approvals/mod.ts";
 import { missed } from "./live.ts";
 import { useAnswer, useFollowed, type Loaded } from "./parts.ts";
 
@@ -7,8 +7,8 @@ import { useAnswer, useFollowed, type Loaded } from "./parts.ts";
 const everyMs = 15_000;
 
 /** The stops that are in force, as they are now. */
-export function useStops(): Loaded<Stops> {
-  const stops = useAnswer<Stops>("/stop");
+export function useStops(): Loaded<StopsJson> {
+  const stops = useAnswer<StopsJson>("/stop");
   const { again } = stops;
   useFollowed(["stop.", missed], again);
   useEffect(() => {

@@ -10,7 +10,6 @@
  */
 export { parseSinks } from "./anchoring/mod.ts";
 export { activePolicy, digestOf, type ActivePolicy } from "./policy/active-policy.ts";
-export type { EndedByStop } from "./policy/stops.ts";
 export { exclusiveBy, type TimedTransaction } from "./policy/active-ledger.ts";
 export { answeredReason } from "./core/answer.ts";
 export type { Deciders } from "./approvals/deciders.ts";
@@ -52,7 +51,6 @@ export {
   otherFirstKey,
   type ChangedKey,
   type KeyRequest,
-  type KeyJson,
 } from "./keys/keys.ts";
 export { type OfflinePlace } from "./admin/offline.ts";
 export { filesReadableHere } from "./settings/gate-files.ts";

@@ -9,6 +9,7 @@
  *
  * Package: core.
  */
+export type * from "./answers.ts";
 export { canonical, type Canonical } from "./canonical.ts";
 export { findUtf8Fault, jsonText, readJson, type Json, type JsonDocument, type JsonObject } from "./json.ts";
 export { keyKindOf, type KeyKind } from "./key-kind.ts";

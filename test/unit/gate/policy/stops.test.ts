@@ -8,13 +8,14 @@ import { suite, test, type TestContext } from "node:test";
 import {
   noStops,
   withStopAct,
+  type EndedByStop,
   type RecordedStopAct,
   type StopAct,
   type Stops,
 } from "../../../../packages/svc-gate/src/approvals/mod.ts";
 import { compileContracts } from "../../../../packages/svc-gate/src/contract/mod.ts";
 import { Clock } from "../../../../packages/svc-gate/src/gate/policy/clock.ts";
-import { missingActs, stopEvent, type EndedByStop } from "../../../../packages/svc-gate/src/gate/policy/stops.ts";
+import { missingActs, stopEvent } from "../../../../packages/svc-gate/src/gate/policy/stops.ts";
 import { openGate, type Gate } from "../../../../packages/svc-gate/src/gate/service/gate.ts";
 import { openLedger, type AppendTransaction } from "../../../../packages/svc-gate/src/ledger/mod.ts";
 import { setStop } from "../../../../packages/svc-gate/src/gate/service/set-stop.ts";

@@ -1,4 +1,4 @@
-import type { Grant } from "../../approvals/mod.ts";
+import type { GrantJson } from "../../approvals/mod.ts";
 import { lengthMs } from "../../gate/mod.ts";
 import { visible } from "../../wire/mod.ts";
 import { accepted, withGateFor, refusalOf, tenantPath, type GateDoor, type GateOptions } from "../operator.ts";
@@ -15,21 +15,6 @@ export interface CreateGrantOptions extends GateOptions {
   readonly uses?: string;
 }
 
-/** A grant as GET /grants shows it. */
-interface ShownGrant extends Required<
-  Pick<Grant, "amounts" | "free" | "hash" | "key" | "least" | "most" | "spent" | "until" | "used" | "uses">
-> {
-  readonly id: string;
-  readonly status: string;
-  readonly tool_name: string;
-  readonly any_session: boolean;
-  readonly rules: readonly string[];
-  readonly pins: readonly string[];
-  readonly needs: number;
-  readonly has: number;
-  readonly decisions: readonly { readonly person: string }[];
-}
-
 /** `svc-gate grants list` */
 export async function listGrantsCommand(options: GateOptions): Promise<Outcome> {
   const grants = await withGateFor(options, (gate) => grantsOf(gate, options));
@@ -37,11 +22,11 @@ export async function listGrantsCommand(options: GateOptions): Promise<Outcome> 
   return { exitCode: 0, text: grants.length === 0 ? "no grant is in force" : grants.flatMap(linesOf).join("\n") };
 }
 
-async function grantsOf(gate: GateDoor, options: GateOptions): Promise<readonly ShownGrant[]> {
-  return accepted(await gate.ask("GET", pathOf(options)))["grants"] as readonly ShownGrant[];
+async function grantsOf(gate: GateDoor, options: GateOptions): Promise<readonly GrantJson[]> {
+  return accepted(await gate.ask("GET", pathOf(options)))["grants"] as readonly GrantJson[];
 }
 
-function linesOf(grant: ShownGrant): readonly string[] {
+function linesOf(grant: GrantJson): readonly string[] {
   const { amounts, any_session: isAny, decisions, has, id, key, needs, rules, spent, status } = grant;
   const list = (names: readonly string[]): string => (names.length === 0 ? "none" : names.map(visible).join(", "));
   const persons = list(decisions.map(({ person }) => person));

@@ -1,6 +1,6 @@
 import { EvaluationError, type Span } from "../../contract/mod.ts";
 import { children, type Core, type Requirement, type Route, type Rule } from "../../contract/ir.ts";
-import type { Verdict } from "../../wire/mod.ts";
+import type { ExplainedMismatch, ExplainedRule, Verdict } from "../../wire/mod.ts";
 import type { Evaluation } from "../evaluate.ts";
 import type { Came, PartTrace, EvaluationTrace } from "../evaluation-trace.ts";
 
@@ -8,28 +8,12 @@ import type { Came, PartTrace, EvaluationTrace } from "../evaluation-trace.ts";
 export interface Explanation {
   readonly rules: readonly RuleExplained[];
   /** The difference between the input or the facts and their schema. */
-  readonly mismatch: MismatchExplained | undefined;
+  readonly mismatch: ExplainedMismatch | null;
 }
 
-export interface MismatchExplained {
-  /** `contract.$input` or `contract.$platform`. */
-  readonly id: string;
-  /** `input.lines[2].amount`. */
-  readonly path: string;
-  readonly expected: string;
-  readonly found: string;
-}
-
-export interface RuleExplained {
-  readonly id: string;
-  /** An `observing` rule does not decide. */
-  readonly kind: "requirement" | "rule" | "observing" | "otherwise";
-  /** The result of the condition. An `otherwise` is `true` if no other rule applied. */
-  readonly came: "true" | "false" | "error" | "not evaluated";
-  /** The verdict and reason if it applies: a rule that is true, a requirement that is false, or an error in either. */
-  readonly speaks: { readonly verdict: Verdict; readonly reason: string } | undefined;
+export interface RuleExplained extends Omit<ExplainedRule, "condition"> {
   /** The condition with its parts; an `otherwise` has none. */
-  readonly condition: PartExplained | undefined;
+  readonly condition: PartExplained | null;
 }
 
 /** A part of a condition and its results: several in a macro, none if it was not evaluated. */
@@ -57,7 +41,7 @@ export function explain(evaluation: Evaluation, trace: EvaluationTrace): Explana
 function requirementExplained(requirement: Requirement, trace: EvaluationTrace): RuleExplained {
   const seen = trace.seen(requirement.when);
   const came = cameTo(seen);
-  const speaks = came === "false" || came === "error" ? spoken("BLOCK", requirement, seen) : undefined;
+  const speaks = came === "false" || came === "error" ? spoken("BLOCK", requirement, seen) : null;
   return {
     id: requirement.id,
     kind: "requirement",
@@ -71,7 +55,7 @@ function ruleExplained(rule: Rule, trace: EvaluationTrace): RuleExplained {
   const seen = trace.seen(rule.when);
   const came = cameTo(seen);
   const verdict = came === "error" ? "BLOCK" : rule.verdict;
-  const speaks = came === "true" || came === "error" ? spoken(verdict, rule, seen) : undefined;
+  const speaks = came === "true" || came === "error" ? spoken(verdict, rule, seen) : null;
   return {
     id: rule.id,
     kind: rule.observed ? "observing" : "rule",
@@ -85,7 +69,7 @@ function spoken(
   verdict: Verdict,
   { reason }: Pick<Rule, "reason">,
   seen: PartTrace | undefined,
-): { readonly verdict: Verdict; readonly reason: string } {
+): NonNullable<RuleExplained["speaks"]> {
   const failed = seen?.first.find((came) => "error" in came);
   if (failed !== undefined) return { verdict, reason: `it cannot be evaluated: ${failed.error}` };
   try {
@@ -106,8 +90,8 @@ function otherwiseExplained({ contract, rules, otherwise }: Route, { prepared, d
     id,
     kind: "otherwise",
     came: isEarly ? "not evaluated" : isReached ? "true" : "false",
-    speaks: isReached ? { verdict: otherwise, reason } : undefined,
-    condition: undefined,
+    speaks: isReached ? { verdict: otherwise, reason } : null,
+    condition: null,
   };
 }
 
@@ -147,7 +131,7 @@ function isLimit({ file, from }: Span): boolean {
   return file.text.startsWith("limits", from);
 }
 
-function mismatchOf(routes: readonly Route[], { prepared, decision }: Evaluation): MismatchExplained | undefined {
+function mismatchOf(routes: readonly Route[], { prepared, decision }: Evaluation): ExplainedMismatch | null {
   const { request } = prepared;
   for (const { contract, validateInput, validatePlatform } of routes) {
     const isInput = decision.rule === `${contract}.$input`;
@@ -157,10 +141,10 @@ function mismatchOf(routes: readonly Route[], { prepared, decision }: Evaluation
       : request.platformState === null
         ? undefined
         : validatePlatform?.(request.platformState, prepared.caller.keyKind);
-    if (wrong === undefined) return undefined;
+    if (wrong === undefined) return null;
     const path = wrong.path.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`)).join("");
     const { expected, found } = wrong;
     return { id: decision.rule, path: `${isInput ? "input" : "platform"}${path}`, expected, found };
   }
-  return undefined;
+  return null;
 }

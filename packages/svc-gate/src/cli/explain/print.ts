@@ -5,12 +5,12 @@ import type { PartExplained, RuleExplained } from "./explanation.ts";
 
 /** One requirement or rule: its result and its verdict, and below them its condition with the values. */
 export function printRule({ id, kind, came, speaks, condition }: RuleExplained): readonly string[] {
-  const place = condition === undefined ? "" : `  ${locationText(condition.span)}`;
+  const place = condition === null ? "" : `  ${locationText(condition.span)}`;
   const head = `${id}  ${kind === "otherwise" ? otherwiseText(came) : came}${place}`;
   const would = kind === "observing" ? "observes only; its verdict would be " : "";
   const said =
-    speaks === undefined ? [] : [`  ${would}${speaks.verdict}${speaks.reason === "" ? "" : `: ${speaks.reason}`}`];
-  return [head, ...said, ...(condition === undefined || came === "not evaluated" ? [] : printCondition(condition))];
+    speaks === null ? [] : [`  ${would}${speaks.verdict}${speaks.reason === "" ? "" : `: ${speaks.reason}`}`];
+  return [head, ...said, ...(condition === null || came === "not evaluated" ? [] : printCondition(condition))];
 }
 
 function otherwiseText(came: RuleExplained["came"]): string {

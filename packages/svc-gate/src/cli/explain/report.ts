@@ -1,5 +1,5 @@
 import { show } from "../../contract/mod.ts";
-import { visible } from "../../wire/mod.ts";
+import { visible, type ExplainedJson, type ExplainedPart, type ExplainedRule } from "../../wire/mod.ts";
 import { locationRow, textAt } from "../source-location.ts";
 import type { Call, Evaluation } from "../evaluate.ts";
 import type { CounterExplained } from "./counted.ts";
@@ -71,7 +71,13 @@ function windowText(after: number): string {
  * recorded}`. A condition is `{text, place, came, times, parts}`; `came` has its first values, each `{value}` or
  * `{error}`.
  */
-export function explainedJson({ call, evaluation, explanation, counters, recorded }: Explained): object {
+export function explainedJson({
+  call,
+  evaluation,
+  explanation,
+  counters,
+  recorded,
+}: Explained): ExplainedJson & Readonly<Record<string, unknown>> {
   const { verdict, rule, reason, final, fired, errors, observed } = evaluation.decision;
   return {
     verdict,
@@ -91,22 +97,16 @@ export function explainedJson({ call, evaluation, explanation, counters, recorde
       counted: counted ?? null,
     })),
     rules: explanation.rules.map(ruleJson),
-    mismatch: explanation.mismatch ?? null,
+    mismatch: explanation.mismatch,
     recorded: recorded ?? null,
   };
 }
 
-function ruleJson({ id, kind, came, speaks, condition }: RuleExplained): object {
-  return {
-    id,
-    kind,
-    came,
-    speaks: speaks ?? null,
-    condition: condition === undefined ? null : partJson(condition),
-  };
+function ruleJson({ condition, ...rule }: RuleExplained): ExplainedRule {
+  return { ...rule, condition: condition && partJson(condition) };
 }
 
-function partJson({ span, first, times, parts }: PartExplained): object {
+function partJson({ span, first, times, parts }: PartExplained): ExplainedPart {
   return {
     text: textAt(span),
     place: locationRow(span),

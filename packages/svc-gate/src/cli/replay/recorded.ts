@@ -1,3 +1,4 @@
+import type { RecordedAsk } from "../../approvals/mod.ts";
 import type { Decision } from "../../contract/mod.ts";
 import { isVerdict, readJson, type CheckRequest, type JsonObject, type KeyKind } from "../../wire/mod.ts";
 import {
@@ -10,7 +11,6 @@ import {
   wholeText,
   type Leaf,
   type LeafKind,
-  type RecordedAsk,
 } from "../../ledger/entry/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
 import type { RecordedRow } from "../history.ts";

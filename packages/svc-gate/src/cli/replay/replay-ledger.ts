@@ -18,6 +18,7 @@ import {
   type SettledCounter,
   type TotalSource,
 } from "../../gate/mod.ts";
+import type { RecordedAsk } from "../../approvals/mod.ts";
 import { inMemory, readResume, resetThroughOf, type CounterLookup, type StoredEffect } from "../../ledger/mod.ts";
 import {
   askOf,
@@ -28,7 +29,6 @@ import {
   readErasure,
   wholeText,
   type Leaf,
-  type RecordedAsk,
 } from "../../ledger/entry/mod.ts";
 import { rowsAt, rowsThrough, type History, type RecordedRow } from "../history.ts";
 import { hasErasedPart, isAmount, movedCounters, readLeaf, recordedAt } from "./recorded.ts";

@@ -1,6 +1,6 @@
 import { readAct, rowsOf, type ApprovalAct } from "../../approvals/mod.ts";
 import { endedBy, wholeText, type Leaf } from "../../ledger/entry/mod.ts";
-import { visible } from "../../wire/mod.ts";
+import { visible, type DecidedRule } from "../../wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import { columns } from "../replay/print.ts";
 import { readLeaf, type Recorded } from "../replay/recorded.ts";
@@ -199,22 +199,15 @@ export class DecidedApprovals {
 }
 
 /** Figures of the report for programs. */
-interface DecidedFigures extends Record<Exclude<Count, "young">, number> {
+interface DecidedFigures
+  extends Record<Exclude<Count, "young">, number>, Pick<DecidedRule, "expired_share" | "median_ms" | "p90_ms"> {
   /** Null if the report read no row of a key. */
   readonly young: number | null;
-  /** Of the approvals that ended, from 0 to 1. Null if none ended. */
-  readonly expired_share: number | null;
   /** Of the decisions, from 0 to 1. Null if there was none. */
   readonly approved_share: number | null;
-  readonly median_ms: number | null;
-  readonly p90_ms: number | null;
 }
 
-interface DecidedLine extends DecidedFigures {
-  readonly rule: string;
-  /** The decision, if all of at least 10 are the same. */
-  readonly always: "approved" | "denied" | null;
-}
+type DecidedLine = DecidedFigures & DecidedRule;
 
 function shareOf(count: number, all: number): number | null {
   return all === 0 ? null : count / all;

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { attachText, waitingIfFull, type AskLimits } from "../../approvals/mod.ts";
 import { causesOf, requirementFor } from "../../contract/mod.ts";
-import { visible } from "../../wire/mod.ts";
+import { visible, type ForecastJson } from "../../wire/mod.ts";
 import type { Contracts } from "../replay/decide-again.ts";
 import { columns } from "../replay/print.ts";
 import type { Recorded } from "../replay/recorded.ts";
@@ -177,8 +177,8 @@ export class Forecast {
     ];
   }
 
-  get json(): object {
-    const shape = ({ calls, approvals, shared, capped }: Omit<Asked, "day">, day: Busiest): object => ({
+  get json(): ForecastJson & Readonly<Record<string, unknown>> {
+    const shape = ({ calls, approvals, shared, capped }: Omit<Asked, "day">, day: Busiest) => ({
       calls,
       approvals,
       per_day: this.#perDay(approvals),
@@ -222,7 +222,7 @@ class Busiest {
     this.count = this.#ofNow;
   }
 
-  get json(): object | null {
+  get json(): ForecastJson["largest_hour"] {
     return this.count === 0 ? null : { from: this.from, approvals: this.count };
   }
 }

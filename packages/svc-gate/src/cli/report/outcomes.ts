@@ -1,4 +1,5 @@
 import { outcomeRows } from "../../ledger/entry/mod.ts";
+import type { ReportJson } from "../../wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import { readLeaf, type Recorded } from "../replay/recorded.ts";
 
@@ -33,7 +34,7 @@ export class ReportedOutcomes {
   }
 
   /** Calls before the first receipt may have outcomes too. */
-  get json(): Readonly<Record<"done" | "failed" | "let_through" | "missing" | "unknown", number>> {
+  get json(): ReportJson["outcomes"] {
     const of = (status: string): number => [...this.#last.values()].filter((each) => each === status).length;
     return {
       let_through: this.#released,

@@ -1,5 +1,5 @@
 import { askOf, endedAsk, endedBy, readEffects, type Leaf } from "../../ledger/entry/mod.ts";
-import { addDecimals, verdicts, type Verdict } from "../../wire/mod.ts";
+import { addDecimals, verdicts, type SliceJson, type Verdict } from "../../wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import type { Contracts } from "../replay/decide-again.ts";
 import { isAmount, type Recorded } from "../replay/recorded.ts";
@@ -127,7 +127,7 @@ export class OverTime {
     this.#slices = joined;
   }
 
-  get json(): readonly object[] {
+  get json(): readonly SliceJson[] {
     if (this.#slices.size === 0) return [];
     const [first, last] = [this.#numberOf(this.#first), this.#numberOf(this.#last)];
     return Array.from({ length: last - first + 1 }, (_, at) => {

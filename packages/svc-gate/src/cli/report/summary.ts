@@ -1,5 +1,5 @@
 import { parseLeaf, wholeText } from "../../ledger/entry/mod.ts";
-import { isStricter, visible } from "../../wire/mod.ts";
+import { isStricter, visible, type ReportJson } from "../../wire/mod.ts";
 import type { ContractSource, History, RecordedRow } from "../history.ts";
 import { Contracts } from "../replay/decide-again.ts";
 import { columns, plural, sorted } from "../replay/print.ts";
@@ -198,13 +198,14 @@ class Summary {
     return counts.map(([act, count]) => `${count} ${visible(act)}`).join(", ");
   }
 
-  get json(): object {
-    const lines = (of: Map<string, Line>, ...names: readonly string[]): readonly object[] =>
+  get json(): ReportJson & Readonly<Record<string, unknown>> {
+    const lines = <Name extends string>(of: Map<string, Line>, ...names: readonly Name[]) =>
       sorted(of).map(([, { cells, receipts, examples }]) => ({
-        ...Object.fromEntries(names.map((name, at) => [name, name === "session" ? cells[at] || null : cells[at]])),
+        ...(Object.fromEntries(names.map((name, at) => [name, cells[at]])) as Record<Name, string>),
         receipts,
         ...(examples.length === 0 ? {} : { examples }),
       }));
+    const sessions = lines(this.#sessions, "session", "key", "verdict").slice(0, sessionsMax);
     return {
       receipts: this.#receipts,
       from: this.#first,
@@ -219,7 +220,7 @@ class Summary {
       verdicts: lines(this.#verdicts, "verdict", "mode", "answered"),
       by_rule: lines(this.#rules, "rule", "verdict"),
       by_tool: lines(this.#tools, "tool", "verdict"),
-      by_session: lines(this.#sessions, "session", "key", "verdict").slice(0, sessionsMax),
+      by_session: sessions.map(({ session, ...line }) => ({ session: session || null, ...line })),
       observing: lines(this.#observing, "rule", "effect"),
       approvals: this.#decided.json,
       approvals_all: this.#decided.allJson,

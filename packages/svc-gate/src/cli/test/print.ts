@@ -38,7 +38,7 @@ export function printFailure(
   ];
   if (step.kind === "call" && explanation !== undefined && answered !== undefined) {
     const { rules } = explanation;
-    const shown = rules.filter(({ id, speaks }) => speaks !== undefined || isNamed(step.expect?.rule, id));
+    const shown = rules.filter(({ id, speaks }) => speaks !== null || isNamed(step.expect?.rule, id));
     const { rule, reason } = answered.decision;
     lines.push("", `decided by ${rule}: ${reason.replace(/^Svc: /, "")}`, ...shown.flatMap(printRule));
     if (answered.isChanged) lines.push(`answered ${answered.answered}: ${answered.reason.replace(/^Svc: /, "")}`);

@@ -1,6 +1,7 @@
 import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Session, Stop, StopSet } from "../answers.ts";
+import type { GrantJson, StopJson, StopSetJson } from "../../approvals/mod.ts";
+import type { KeyJson, SessionJson } from "../../wire/mod.ts";
 import { Button, Choice, Field, Tick } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
 import { Dialog, Empty, Loading, Panel, ProblemNote, Title, useAnswer, useFollowed } from "../parts.ts";
@@ -11,46 +12,8 @@ import { useStops } from "../stops.ts";
 import { Text } from "../text.ts";
 import { Ago, Countdown } from "../time.ts";
 
-interface KeyLine {
-  readonly name: string;
-  readonly tenant: string | null;
-  readonly owner: string | null;
-  readonly scopes: readonly string[];
-  /** Null for an ordinary key. */
-  readonly kind: string | null;
-  readonly person?: string | null;
-  readonly groups?: readonly string[];
-  /** A moment of RFC 3339. */
-  readonly last_used: string | null;
-  readonly state: string;
-}
-
-interface GrantLine {
-  readonly id: string;
-  readonly status: string;
-  readonly receipt: number;
-  readonly hash: string;
-  readonly source: number;
-  readonly key: string;
-  readonly tool_name: string;
-  readonly rules: readonly string[];
-  readonly pins: readonly string[];
-  readonly most: readonly string[];
-  readonly least: readonly string[];
-  readonly free: readonly string[];
-  readonly amounts: Readonly<Record<string, string>>;
-  readonly spent: Readonly<Record<string, string>>;
-  readonly uses: number;
-  readonly used: number;
-  readonly until: number;
-  readonly at: number;
-  readonly needs: number;
-  readonly has: number;
-  readonly decisions: readonly { readonly person: string; readonly receipt: number }[];
-}
-
 /** Who may do what: grants, the stop, and for administrators the keys. */
-export default function Access({ session }: { readonly session: Session }): JSX.Element {
+export default function Access({ session }: { readonly session: SessionJson }): JSX.Element {
   return h(
     "div",
     null,
@@ -79,10 +42,10 @@ function scopeText(scope: unknown): string {
   return `the session ${session?.id ?? ""} of the key ${session?.key ?? ""}`;
 }
 
-function StopPanel({ session }: { readonly session: Session }): JSX.Element {
+function StopPanel({ session }: { readonly session: SessionJson }): JSX.Element {
   const { value, problem, again } = useStops();
   const [isOpen, setOpen] = useState(false);
-  const [done, setDone] = useState<StopSet | undefined>(undefined);
+  const [done, setDone] = useState<StopSetJson | undefined>(undefined);
   const mayStop = session.scopes.includes("admin") || session.scopes.includes("approve");
   const mayLift = session.scopes.includes("admin");
   const stops = value?.stops ?? [];
@@ -107,7 +70,7 @@ function StopPanel({ session }: { readonly session: Session }): JSX.Element {
 }
 
 /** What the stop ended, and the names in it that nobody knows. */
-function StopNote({ of: { ended, warnings } }: { readonly of: StopSet }): JSX.Element {
+function StopNote({ of: { ended, warnings } }: { readonly of: StopSetJson }): JSX.Element {
   const { approvals, votes, grants } = ended;
   return h(
     "div",
@@ -122,7 +85,7 @@ function StopNote({ of: { ended, warnings } }: { readonly of: StopSet }): JSX.El
 }
 
 interface StoppedProps {
-  readonly stop: Stop;
+  readonly stop: StopJson;
   readonly mayLift: boolean;
   readonly onLifted: () => void;
 }
@@ -166,7 +129,7 @@ const kinds = [
 ] as const;
 
 /** The person types a word, so that no stray click stops a system. */
-function StopDialog({ onClose }: { readonly onClose: (set?: StopSet) => void }): JSX.Element {
+function StopDialog({ onClose }: { readonly onClose: (set?: StopSetJson) => void }): JSX.Element {
   const [kind, setKind] = useState("all");
   const [name, setName] = useState("");
   const [id, setId] = useState("");
@@ -180,7 +143,7 @@ function StopDialog({ onClose }: { readonly onClose: (set?: StopSet) => void }):
       why,
       ...(keeps && { approvals: "keep" }),
     });
-    const answer = await ask<StopSet>("/admin/stop", { body });
+    const answer = await ask<StopSetJson>("/admin/stop", { body });
     if (answer.ok) onClose(answer.value);
     else setProblem(answer.problem);
   };
@@ -210,8 +173,8 @@ function scopeOf(kind: string, name: string, id: string): unknown {
   return kind === "session" ? { session: { key: name, id } } : { tools: name.split(",").map((each) => each.trim()) };
 }
 
-function Grants({ session }: { readonly session: Session }): JSX.Element {
-  const { value, problem, again } = useAnswer<{ readonly grants: readonly GrantLine[] }>("/grants");
+function Grants({ session }: { readonly session: SessionJson }): JSX.Element {
+  const { value, problem, again } = useAnswer<{ readonly grants: readonly GrantJson[] }>("/grants");
   useFollowed(["grant.", "stop.", missed], again);
   const grants = value?.grants ?? [];
   const mayRevoke = session.scopes.includes("approve");
@@ -240,7 +203,7 @@ function Grants({ session }: { readonly session: Session }): JSX.Element {
 }
 
 interface GrantProps {
-  readonly grant: GrantLine;
+  readonly grant: GrantJson;
   readonly mayRevoke: boolean;
   readonly onChanged: () => void;
 }
@@ -287,9 +250,9 @@ function GrantOf({ grant, mayRevoke, onChanged }: GrantProps): JSX.Element {
   );
 }
 
-function Keys({ session }: { readonly session: Session }): JSX.Element {
-  const { value, problem, again } = useAnswer<{ readonly keys: readonly KeyLine[] }>("/admin/keys");
-  const [revoking, setRevoking] = useState<KeyLine | undefined>(undefined);
+function Keys({ session }: { readonly session: SessionJson }): JSX.Element {
+  const { value, problem, again } = useAnswer<{ readonly keys: readonly KeyJson[] }>("/admin/keys");
+  const [revoking, setRevoking] = useState<KeyJson | undefined>(undefined);
   return h(
     Panel,
     { title: "Keys" },
@@ -352,7 +315,7 @@ function Keys({ session }: { readonly session: Session }): JSX.Element {
   );
 }
 
-function NameOfKey({ of: { kind, name, state, tenant } }: { readonly of: KeyLine }): JSX.Element {
+function NameOfKey({ of: { kind, name, state, tenant } }: { readonly of: KeyJson }): JSX.Element {
   return h(
     "th",
     { scope: "row" },
@@ -363,11 +326,11 @@ function NameOfKey({ of: { kind, name, state, tenant } }: { readonly of: KeyLine
   );
 }
 
-function isRevoked({ state }: KeyLine): boolean {
+function isRevoked({ state }: KeyJson): boolean {
   return state === "revoked";
 }
 
-function RevokeDialog({ of, onClose }: { readonly of: KeyLine; readonly onClose: () => void }): JSX.Element {
+function RevokeDialog({ of, onClose }: { readonly of: KeyJson; readonly onClose: () => void }): JSX.Element {
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const revoke = async (): Promise<void> => {
     const answer = await ask(`/admin/keys/${of.name}/revoke`, { body: "{}" });

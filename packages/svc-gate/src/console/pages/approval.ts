@@ -1,7 +1,7 @@
 import { h, type JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
-import { jsonText, type Json } from "../../wire/mod.ts";
-import type { ApprovalDetail, Need, Receipt, ReceiptPage, SameCall, Session } from "../answers.ts";
+import type { ApprovalDetailJson, GrantJson, Need, SameCall } from "../../approvals/mod.ts";
+import { jsonText, type Json, type ReceiptJson, type ReceiptPage, type SessionJson } from "../../wire/mod.ts";
 import { queryText } from "../gate.ts";
 import { listen, missed } from "../live.ts";
 import {
@@ -28,7 +28,7 @@ import { RulesOf } from "./rules.ts";
 
 interface ApprovalProps {
   readonly id: string;
-  readonly session: Session;
+  readonly session: SessionJson;
 }
 
 const votesEveryMs = 5000;
@@ -36,7 +36,7 @@ const votesEveryMs = 5000;
 /** One approval: the whole call, the rules that ask for a person, and the decision. */
 export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Element {
   const { query } = useRoute();
-  const { value, raw, problem, again } = useAnswer<ApprovalDetail>(`/approvals/${id}`, callMembers);
+  const { value, raw, problem, again } = useAnswer<ApprovalDetailJson>(`/approvals/${id}`, callMembers);
   useEffect(
     () =>
       listen(({ data, type }) =>
@@ -102,7 +102,7 @@ export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Elemen
 }
 
 interface CallProps {
-  readonly approval: ApprovalDetail;
+  readonly approval: ApprovalDetailJson;
   /** The JSON text of the input or of the facts; `null` if there is none. */
   readonly text: string;
 }
@@ -131,7 +131,7 @@ const decided: Readonly<Record<string, string>> = { approved: "decided", used: "
 const used: Readonly<Record<string, string>> = { used: "used", denied: "denied" };
 
 /** The times to decide and to use the approval. Contracts set how long an approval may be used, so it has no bar. */
-function Clocks({ approval }: { readonly approval: ApprovalDetail }): JSX.Element {
+function Clocks({ approval }: { readonly approval: ApprovalDetailJson }): JSX.Element {
   const { at, decide_by: decideBy, use_by: useBy, status } = approval;
   const isOpen = status === "pending" || status === "approved";
   return h(
@@ -159,7 +159,7 @@ function Clocks({ approval }: { readonly approval: ApprovalDetail }): JSX.Elemen
   );
 }
 
-function Asked({ approval }: { readonly approval: ApprovalDetail }): JSX.Element {
+function Asked({ approval }: { readonly approval: ApprovalDetailJson }): JSX.Element {
   const { key, session_id: session, asked, receipt, mode, counters, groups } = approval;
   return h(
     Panel,
@@ -193,7 +193,7 @@ function needText({ by, of }: Need): string {
   return `${of === 1 ? "one person" : `${of} persons`} of ${whom}`;
 }
 
-function Votes({ approval }: { readonly approval: ApprovalDetail }): JSX.Element {
+function Votes({ approval }: { readonly approval: ApprovalDetailJson }): JSX.Element {
   const { decisions, has, needs } = approval;
   return h(
     Panel,
@@ -253,9 +253,7 @@ function SameCalls({ of }: { readonly of: readonly SameCall[] }): JSX.Element | 
 
 /** A grant outlives its approval: a person who takes the approval back must know that later calls still pass. */
 function GrantsFrom({ receipt }: { readonly receipt: number }): JSX.Element | null {
-  const { value, again } = useAnswer<{ readonly grants: readonly { readonly id: string; readonly source: number }[] }>(
-    "/grants",
-  );
+  const { value, again } = useAnswer<{ readonly grants: readonly GrantJson[] }>("/grants");
   useFollowed(["grant.", missed], again);
   if (value?.grants.some(({ source }) => source === receipt) !== true) return null;
   return h(
@@ -267,7 +265,7 @@ function GrantsFrom({ receipt }: { readonly receipt: number }): JSX.Element | nu
 }
 
 /** The last five calls of the same tool by the same key, each with the members that differ from this call. */
-function LastFive({ approval, input }: { readonly approval: ApprovalDetail; readonly input: string }): JSX.Element {
+function LastFive({ approval, input }: { readonly approval: ApprovalDetailJson; readonly input: string }): JSX.Element {
   const { tool_name: tool, key, receipt } = approval;
   const { value, problem } = useAnswer<ReceiptPage>(
     `/receipts${queryText({ tool_name: tool, key, before: receipt, limit: 5 })}`,
@@ -298,7 +296,7 @@ function LastFive({ approval, input }: { readonly approval: ApprovalDetail; read
 
 interface LikeProps {
   /** An earlier call. */
-  readonly call: Receipt;
+  readonly call: ReceiptJson;
   /** The input of this call. */
   readonly now: Json;
 }
@@ -364,7 +362,7 @@ function cut(text: string): string {
   return characters.length > likeCharacters ? `${characters.slice(0, likeCharacters).join("")}…` : text;
 }
 
-function Timeline({ approval }: { readonly approval: ApprovalDetail }): JSX.Element {
+function Timeline({ approval }: { readonly approval: ApprovalDetailJson }): JSX.Element {
   const { session_id: session, key } = approval;
   const path = session === null ? undefined : `/receipts${queryText({ session_id: session, key, limit: 10 })}`;
   const { value, problem } = useAnswer<ReceiptPage>(path);

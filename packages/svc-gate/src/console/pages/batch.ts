@@ -1,6 +1,6 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Approval, ApprovalDetail } from "../answers.ts";
+import type { ApprovalDetailJson, ApprovalJson } from "../../approvals/mod.ts";
 import { ask, type Problem } from "../gate.ts";
 import { callMembers, Dialog, FactsSource, Loading, ProblemNote, useAnswer } from "../parts.ts";
 import { reasonText, Text } from "../text.ts";
@@ -8,7 +8,7 @@ import { callRoom, CallText, isCallShownWhole, opensText } from "../tree.ts";
 import { Comment, denialsText, noReason } from "./comment.ts";
 
 interface BatchProps {
-  readonly approvals: readonly Approval[];
+  readonly approvals: readonly ApprovalJson[];
   readonly onClose: () => void;
 }
 
@@ -81,14 +81,14 @@ export default function BatchDialog({ approvals, onClose }: BatchProps): JSX.Ele
 }
 
 interface WholeProps {
-  readonly approval: Approval;
+  readonly approval: ApprovalJson;
   /** The most elements of its input, and of its facts. */
   readonly room: number;
   readonly onLoaded: (isWhole: boolean) => void;
 }
 
 function Whole({ approval, room, onLoaded }: WholeProps): JSX.Element {
-  const { value, raw, problem } = useAnswer<ApprovalDetail>(`/approvals/${approval.id}`, callMembers);
+  const { value, raw, problem } = useAnswer<ApprovalDetailJson>(`/approvals/${approval.id}`, callMembers);
   const isLoaded = value !== undefined;
   const { tool_name: tool } = approval;
   const { tool_input: input = "null", platform_state: facts = "null" } = raw;

@@ -1,20 +1,19 @@
 import { h, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ReceiptPage, Receipt } from "../answers.ts";
+import type { InForceJson, ReceiptJson, ReceiptPage, ReportJson } from "../../wire/mod.ts";
 import { ask, commandText, queryText } from "../gate.ts";
 import { diffLines, type DiffLine } from "../lines.ts";
 import { Empty, Loading, Panel, ProblemNote, Title, useAnswer } from "../parts.ts";
 import { link, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago } from "../time.ts";
-import type { Report } from "./report.ts";
 
 /** The contract in force, or the one of a receipt, with how often each rule spoke, and its changes. */
 export default function ContractPage(): JSX.Element {
   const { query } = useRoute();
   const named = query.get("contract") ?? undefined;
   const { value, problem } = useAnswer<string>(`/rules${queryText({ contract: named })}`);
-  const report = useAnswer<Report>("/report");
+  const report = useAnswer<ReportJson>("/report");
   const counts = new Map<string, number>();
   // A rule has a line for each verdict.
   for (const { rule, receipts } of report.value?.by_rule ?? []) counts.set(rule, (counts.get(rule) ?? 0) + receipts);
@@ -103,7 +102,7 @@ function Changes(): JSX.Element {
   );
 }
 
-function Change({ row }: { readonly row: Receipt }): JSX.Element {
+function Change({ row }: { readonly row: ReceiptJson }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   return h(
     "li",
@@ -158,13 +157,9 @@ function Diff({ seq }: { readonly seq: number }): JSX.Element {
   );
 }
 
-interface ReloadBody {
-  readonly before?: { readonly contract?: string };
-  readonly now?: { readonly contract?: string };
-}
-
 async function loadDiff(seq: number): Promise<readonly DiffLine[] | string> {
-  const row = await ask<Receipt & { readonly tool_input: ReloadBody }>(`/receipts/${seq}`);
+  type Reload = ReceiptJson & { readonly tool_input: Partial<Record<"before" | "now", InForceJson>> };
+  const row = await ask<Reload>(`/receipts/${seq}`);
   if (!row.ok) return row.problem.detail;
   const { before, now } = row.value.tool_input;
   const [old, young] = await Promise.all([

@@ -1,6 +1,7 @@
 import { Fragment, h, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ApprovalDetail, Session } from "../answers.ts";
+import type { ApprovalDetailJson } from "../../approvals/mod.ts";
+import type { SessionJson } from "../../wire/mod.ts";
 import { Button, Choice } from "../fields.ts";
 import { ask, gateNow, type Problem } from "../gate.ts";
 import { Panel, ProblemNote } from "../parts.ts";
@@ -10,10 +11,10 @@ import { opensText } from "../tree.ts";
 import { GrantForm, readGrantForm, type GrantFields } from "./grant-form.ts";
 
 interface DecideProps {
-  readonly approval: ApprovalDetail;
+  readonly approval: ApprovalDetailJson;
   /** False if a person must open parts of the call to read them. */
   readonly isShownWhole: boolean;
-  readonly session: Session;
+  readonly session: SessionJson;
   /** True if the person came here to decide. */
   readonly opens: boolean;
   readonly onDecided: () => void;
@@ -150,7 +151,7 @@ function DecideForm(props: DecideFormProps): JSX.Element {
   );
 }
 
-function hasVoted({ decisions }: ApprovalDetail, session: Session): boolean {
+function hasVoted({ decisions }: ApprovalDetailJson, session: SessionJson): boolean {
   return decisions.some(({ decision, person }) => decision === "approve" && person === session.person);
 }
 
@@ -175,20 +176,20 @@ function bodyOf(decision: Decision, { hash, comment, scope, hours, grant }: Deci
   return wanted.startsWith("{") ? `${body.slice(0, -1)},"grant":${wanted}}` : { status: 0, code: "", detail: wanted };
 }
 
-function effectText({ needs, has, decide_by: until }: ApprovalDetail): string {
+function effectText({ needs, has, decide_by: until }: ApprovalDetailJson): string {
   const others = needs - has - 1;
   const more = others > 0 ? ` ${others} more ${others === 1 ? "person" : "persons"} must approve too.` : "";
   const effect = "If you approve, this call may run once, soon after, if the rules and facts still allow it then.";
   return `${effect} Decide until ${momentText(until)}.${more}`;
 }
 
-function approvedText({ use_by: useBy, has, needs }: ApprovalDetail): string {
+function approvedText({ use_by: useBy, has, needs }: ApprovalDetailJson): string {
   if (useBy === null) return `${has} of ${needs} persons have approved.`;
   const end = momentText(useBy);
   return `Approved, not used yet: this call may run once, until ${end}, if it is still allowed then. A denial takes the approval back.`;
 }
 
-function heldText({ key }: Session): string {
+function heldText({ key }: SessionJson): string {
   return `You see this call, but the key "${key}" may not decide it. The call waits for the persons who may.`;
 }
 

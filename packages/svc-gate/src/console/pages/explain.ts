@@ -1,7 +1,6 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { readJson } from "../../wire/mod.ts";
-import type { Explained, Receipt } from "../answers.ts";
+import { readJson, type ExplainedJson, type ReceiptJson } from "../../wire/mod.ts";
 import { useExample } from "../example.ts";
 import { Area, Button, Choice } from "../fields.ts";
 import { ask, sentence, type Problem } from "../gate.ts";
@@ -98,7 +97,7 @@ function useCall(receipt: string | undefined, tool: string): Call {
 }
 
 interface Explanation {
-  readonly explained: Explained | undefined;
+  readonly explained: ExplainedJson | undefined;
   readonly problem: Problem | undefined;
 }
 
@@ -115,7 +114,7 @@ function useExplanation(): Explaining {
     const fault = faultIn(call, "The call") ?? faultIn(counters, "The values of counters");
     if (fault !== undefined) return setExplanation({ explained: undefined, problem: fault });
     setBusy(true);
-    const answer = await ask<Explained>("/explain", { body: bodyOf(call, contract, counters) });
+    const answer = await ask<ExplainedJson>("/explain", { body: bodyOf(call, contract, counters) });
     setBusy(false);
     setExplanation({
       explained: answer.ok ? answer.value : undefined,
@@ -153,7 +152,7 @@ function Result({ explained, problem }: Explanation): JSX.Element {
 
 /** The call of a receipt as the body of a check, with its characters. */
 async function callOf(seq: string): Promise<string | undefined> {
-  const answer = await ask<Receipt>(`/receipts/${seq}`, { raw: callMembers });
+  const answer = await ask<ReceiptJson>(`/receipts/${seq}`, { raw: callMembers });
   if (!answer.ok || answer.raw["tool_input"] === undefined) return undefined;
   const { tool_name: tool, session_id: session } = answer.value;
   const members = [

@@ -1,6 +1,6 @@
 import { h, type ComponentChildren, type JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { ReceiptPage, Session } from "../answers.ts";
+import type { ReceiptPage, SessionJson } from "../../wire/mod.ts";
 import { useExample } from "../example.ts";
 import { Area } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
@@ -9,7 +9,7 @@ import { link } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 
 /** An empty inbox: on a new gate it shows what to do next, else what would appear here. */
-export default function FirstSteps({ session }: { readonly session: Session }): JSX.Element {
+export default function FirstSteps({ session }: { readonly session: SessionJson }): JSX.Element {
   const mayRead = session.scopes.includes("receipts");
   const { value, again } = useAnswer<ReceiptPage>(mayRead ? "/receipts?limit=1" : undefined);
   const isNew = value?.receipts.length === 0;
@@ -93,7 +93,7 @@ interface Checked {
   readonly receipt: { readonly seq: number };
 }
 
-function SendCheck({ session, onSent }: { readonly session: Session; readonly onSent: () => void }): JSX.Element {
+function SendCheck({ session, onSent }: { readonly session: SessionJson; readonly onSent: () => void }): JSX.Element {
   const { call } = useExample("", session.scopes.includes("rules"));
   const [typed, setTyped] = useState<string | undefined>(undefined);
   const body = typed ?? call ?? emptyCall;

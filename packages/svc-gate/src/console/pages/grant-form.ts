@@ -1,6 +1,6 @@
 import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { ApprovalDetail, GrantOffer } from "../answers.ts";
+import type { ApprovalDetailJson, GrantOfferJson } from "../../approvals/mod.ts";
 import { Button, Field, Tick } from "../fields.ts";
 import { ask, gateNow } from "../gate.ts";
 import { Text } from "../text.ts";
@@ -19,8 +19,8 @@ export interface GrantFields {
 }
 
 interface GrantFormProps {
-  readonly approval: ApprovalDetail;
-  readonly offer: GrantOffer;
+  readonly approval: ApprovalDetailJson;
+  readonly offer: GrantOfferJson;
   readonly fields: GrantFields | undefined;
   readonly onChange: (fields: GrantFields | undefined) => void;
 }
@@ -61,12 +61,17 @@ export function GrantForm({ approval, offer, fields, onChange }: GrantFormProps)
 }
 
 interface FieldsProps {
-  readonly offer: GrantOffer;
+  readonly offer: GrantOfferJson;
   readonly fields: GrantFields;
   readonly change: (more: Partial<GrantFields>) => void;
 }
 
-function Bounds({ approval, offer, fields, change }: FieldsProps & { readonly approval: ApprovalDetail }): JSX.Element {
+function Bounds({
+  approval,
+  offer,
+  fields,
+  change,
+}: FieldsProps & { readonly approval: ApprovalDetailJson }): JSX.Element {
   const { amounts } = fields;
   return h(
     "div",
@@ -127,7 +132,7 @@ function Pins({ offer, fields, change }: FieldsProps): JSX.Element {
   );
 }
 
-function firstFields({ at_most_ms: most, free }: GrantOffer): GrantFields {
+function firstFields({ at_most_ms: most, free }: GrantOfferJson): GrantFields {
   const minutes = String(Math.min(60, Math.floor(most / minuteMs)));
   return { minutes, uses: "", pins: new Set(free), free: "", amounts: {}, anySession: false };
 }
@@ -138,7 +143,7 @@ function toggled(pins: ReadonlySet<string>, name: string): ReadonlySet<string> {
   return next;
 }
 
-async function previewText({ id, hash }: ApprovalDetail, fields: GrantFields): Promise<string> {
+async function previewText({ id, hash }: ApprovalDetailJson, fields: GrantFields): Promise<string> {
   const wanted = readGrantForm(fields);
   if (!wanted.startsWith("{")) return wanted;
   const source = JSON.stringify({ approval: id, hash, preview: true }).slice(0, -1);

@@ -1,6 +1,7 @@
 import { h, type JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Approval, Session } from "../answers.ts";
+import type { ApprovalJson } from "../../approvals/mod.ts";
+import type { SessionJson } from "../../wire/mod.ts";
 import { ask, queryText, type Problem } from "../gate.ts";
 import { later } from "../later.ts";
 import { listen } from "../live.ts";
@@ -23,15 +24,15 @@ const pageMax = 100;
 const pagesMax = 20;
 
 interface Found {
-  readonly approvals: readonly Approval[];
+  readonly approvals: readonly ApprovalJson[];
   /** Approvals that arrived since the person looked; the list shows them when the person asks for them. */
-  readonly fresh: readonly Approval[];
+  readonly fresh: readonly ApprovalJson[];
   readonly problem: Problem | undefined;
   readonly isLoaded: boolean;
 }
 
 /** The approvals that wait for a person: first those that this person may decide. */
-export default function Inbox({ session }: { readonly session: Session }): JSX.Element {
+export default function Inbox({ session }: { readonly session: SessionJson }): JSX.Element {
   const { query } = useRoute();
   const show = query.get("show") ?? "";
   const found = useApprovals(show);
@@ -79,7 +80,7 @@ export default function Inbox({ session }: { readonly session: Session }): JSX.E
   );
 }
 
-function matching(approvals: readonly Approval[], query: URLSearchParams): readonly Approval[] {
+function matching(approvals: readonly ApprovalJson[], query: URLSearchParams): readonly ApprovalJson[] {
   const [tool, key] = [query.get("tool") ?? "", query.get("key") ?? ""];
   return approvals.filter((each) => (tool === "" || each.tool_name === tool) && (key === "" || each.key === key));
 }
@@ -126,7 +127,7 @@ function Head({ show, count, onHelp }: HeadProps): JSX.Element {
 }
 
 interface SelectionProps {
-  readonly approvals: readonly Approval[];
+  readonly approvals: readonly ApprovalJson[];
   readonly onClear: () => void;
 }
 
@@ -145,7 +146,7 @@ function Selection({ approvals, onClear }: SelectionProps): JSX.Element | null {
   );
 }
 
-function Nothing({ session, show }: { readonly session: Session; readonly show: string }): JSX.Element {
+function Nothing({ session, show }: { readonly session: SessionJson; readonly show: string }): JSX.Element {
   if (show === "approved")
     return h(
       Empty,
@@ -192,15 +193,15 @@ interface Group {
   readonly name: string;
   readonly rule: string;
   readonly key: string;
-  readonly approvals: readonly Approval[];
+  readonly approvals: readonly ApprovalJson[];
 }
 
 /**
  * Calls of one rule and one key are together, the oldest first, because its time ends first. Questions about the same call follow
  * each other.
  */
-function groupsOf(approvals: readonly Approval[]): readonly Group[] {
-  const groups = new Map<string, Approval[]>();
+function groupsOf(approvals: readonly ApprovalJson[]): readonly Group[] {
+  const groups = new Map<string, ApprovalJson[]>();
   const ofCalls = new Map<string, string>();
   for (const approval of approvals.toSorted((one, other) => one.decide_by - other.decide_by)) {
     const name = ofCalls.get(approval.call) ?? JSON.stringify([approval.rules, approval.key]);
@@ -219,7 +220,7 @@ interface SectionProps {
   readonly title: string;
   /** The tab that is open, so that links stay on it. */
   readonly show: string;
-  readonly approvals: readonly Approval[];
+  readonly approvals: readonly ApprovalJson[];
   readonly chosen: ReadonlySet<string>;
   readonly toggle: (id: string) => void;
 }
@@ -264,7 +265,7 @@ function Section({ title, show, approvals, chosen, toggle }: SectionProps): JSX.
 }
 
 interface RowProps {
-  readonly approval: Approval;
+  readonly approval: ApprovalJson;
   /** Does it ask about the same call as the row above? */
   readonly isSame: boolean;
   readonly isChosen: boolean;
@@ -383,7 +384,7 @@ function useApprovals(show: string): Found & { readonly showFresh: () => void } 
       showFresh: () => {
         seen.current = new Set([...seen.current, ...found.fresh.map(({ id }) => id)]);
         // The list moves now in any case, so calls that are over leave it. Otherwise it would grow all day.
-        const isOver = ({ status }: Approval): boolean => status === overStatus;
+        const isOver = ({ status }: ApprovalJson): boolean => status === overStatus;
         setFound((old) => ({
           ...old,
           approvals: [...old.fresh, ...old.approvals.filter((each) => !isOver(each))],
@@ -398,7 +399,7 @@ function useApprovals(show: string): Found & { readonly showFresh: () => void } 
 /** The status of a call that has left the list that was asked for. The list does not say how it ended. */
 const overStatus = "over";
 
-function closedNow(approval: Approval): Approval {
+function closedNow(approval: ApprovalJson): ApprovalJson {
   const isOpen = approval.status === "pending" || approval.status === "approved";
   return isOpen ? { ...approval, status: overStatus } : approval;
 }
@@ -406,13 +407,13 @@ function closedNow(approval: Approval): Approval {
 async function allApprovals(
   show: string,
   background: boolean,
-): Promise<readonly Approval[] | { readonly problem: Problem }> {
+): Promise<readonly ApprovalJson[] | { readonly problem: Problem }> {
   const state = show === "closed" ? "" : `&state=${show === "" ? "pending" : show}`;
-  const all: Approval[] = [];
+  const all: ApprovalJson[] = [];
   let before: number | null | undefined;
   for (let page = 0; page < (show === "closed" ? 1 : pagesMax); page += 1) {
     const from = before === undefined ? "" : `&before=${before}`;
-    const answer = await ask<{ readonly approvals: readonly Approval[]; readonly next: number | null }>(
+    const answer = await ask<{ readonly approvals: readonly ApprovalJson[]; readonly next: number | null }>(
       `/approvals?limit=${pageMax}${state}${from}`,
       { background },
     );
@@ -432,7 +433,7 @@ interface KeyActs {
 /** j and k move, Enter opens, x selects, a and d open the decision. No key decides. */
 function useKeys(
   list: { readonly current: HTMLDivElement | null },
-  approvals: readonly Approval[],
+  approvals: readonly ApprovalJson[],
   acts: KeyActs,
 ): void {
   useEffect(() => {

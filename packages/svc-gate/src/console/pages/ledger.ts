@@ -1,36 +1,13 @@
 import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Session } from "../answers.ts";
+import type { EndpointsJson, SessionJson, VerifiedJson } from "../../wire/mod.ts";
 import { ask, type Problem } from "../gate.ts";
 import { Command, Facts, Loading, Panel, ProblemNote, Title, useAnswer } from "../parts.ts";
 import { Text } from "../text.ts";
 import { Ago, Moment } from "../time.ts";
 
-interface Check {
-  readonly ok: boolean;
-  readonly rows: number;
-  readonly head?: { readonly seq: number; readonly hash: string };
-  readonly first_broken?: unknown;
-  readonly anchored: { readonly seq: number; readonly by: string } | null;
-  readonly anchors: readonly { readonly seq: number; readonly by: string; readonly at: number | null }[];
-  readonly note?: string;
-}
-
-interface Endpoints {
-  readonly rows: number;
-  readonly endpoints: readonly Endpoint[];
-}
-
-interface Endpoint {
-  readonly endpoint: string;
-  readonly row: number;
-  readonly waiting: readonly unknown[];
-  readonly died: number;
-  readonly dead: readonly { readonly id: string; readonly at: number; readonly why: string }[];
-}
-
 /** The ledger: its head, who vouches for it, and what it still has to deliver. */
-export default function LedgerPage({ session }: { readonly session: Session }): JSX.Element {
+export default function LedgerPage({ session }: { readonly session: SessionJson }): JSX.Element {
   return h(
     "div",
     null,
@@ -45,7 +22,7 @@ export default function LedgerPage({ session }: { readonly session: Session }): 
   );
 }
 
-function Head({ session }: { readonly session: Session }): JSX.Element {
+function Head({ session }: { readonly session: SessionJson }): JSX.Element {
   const { value, problem } = useAnswer<string>("/checkpoint");
   const [origin = "", rows = "", root = ""] = (value ?? "").split("\n");
   return h(
@@ -71,13 +48,13 @@ function Head({ session }: { readonly session: Session }): JSX.Element {
 }
 
 function Verify(): JSX.Element {
-  const [check, setCheck] = useState<Check | undefined>(undefined);
+  const [check, setCheck] = useState<VerifiedJson | undefined>(undefined);
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [at, setAt] = useState(0);
   const [isBusy, setBusy] = useState(false);
   const verify = async (): Promise<void> => {
     setBusy(true);
-    const answer = await ask<Check>("/ledger/verify");
+    const answer = await ask<VerifiedJson>("/ledger/verify");
     setBusy(false);
     setProblem(answer.ok ? undefined : answer.problem);
     if (!answer.ok) return;
@@ -100,7 +77,7 @@ function Verify(): JSX.Element {
   );
 }
 
-function Verified({ check, at }: { readonly check: Check; readonly at: number }): JSX.Element {
+function Verified({ check, at }: { readonly check: VerifiedJson; readonly at: number }): JSX.Element {
   const { ok, rows, anchors, note } = check;
   return h(
     "div",
@@ -135,7 +112,7 @@ function Verified({ check, at }: { readonly check: Check; readonly at: number })
 }
 
 function Deliveries(): JSX.Element {
-  const { value, problem } = useAnswer<Endpoints>("/admin/notify");
+  const { value, problem } = useAnswer<EndpointsJson>("/admin/notify");
   return h(
     Panel,
     { title: "Webhooks" },

@@ -1,6 +1,6 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Explained, Receipt, Session } from "../answers.ts";
+import type { ExplainedJson, ReceiptJson, SessionJson } from "../../wire/mod.ts";
 import { queryText } from "../gate.ts";
 import { callMembers, Facts, FactsSource, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
 import { askedIn, prove, type Proof } from "../proof.ts";
@@ -12,12 +12,12 @@ import { RuleList, RulesOf } from "./rules.ts";
 
 interface ReceiptProps {
   readonly seq: number;
-  readonly session: Session;
+  readonly session: SessionJson;
 }
 
 /** One receipt: the call, the rules with their values, its proof, its outcome, and the story of its approval. */
 export default function ReceiptPageOf({ seq, session }: ReceiptProps): JSX.Element {
-  const { value, raw, problem } = useAnswer<Receipt>(`/receipts/${seq}`, callMembers);
+  const { value, raw, problem } = useAnswer<ReceiptJson>(`/receipts/${seq}`, callMembers);
   const title = `Receipt ${seq}`;
   if (problem !== undefined) return h("div", null, h(Title, { text: title }), h(ProblemNote, { of: problem }));
   if (value === undefined) return h("div", null, h(Title, { text: title }), h(Loading, null));
@@ -71,7 +71,7 @@ export default function ReceiptPageOf({ seq, session }: ReceiptProps): JSX.Eleme
 }
 
 /** The bytes that the chain commits to, for those who hash them themselves. */
-function Bytes({ receipt }: { readonly receipt: Receipt }): JSX.Element {
+function Bytes({ receipt }: { readonly receipt: ReceiptJson }): JSX.Element {
   return h(
     Panel,
     { title: "Leaf and evidence" },
@@ -90,7 +90,7 @@ function Bytes({ receipt }: { readonly receipt: Receipt }): JSX.Element {
   );
 }
 
-function About({ receipt }: { readonly receipt: Receipt }): JSX.Element {
+function About({ receipt }: { readonly receipt: ReceiptJson }): JSX.Element {
   const {
     at,
     tool_name: sent,
@@ -140,7 +140,7 @@ const hows: Readonly<Record<string, string>> = {
 };
 
 /** How a person took part in the decision. */
-function Story({ receipt }: { readonly receipt: Receipt }): JSX.Element | null {
+function Story({ receipt }: { readonly receipt: ReceiptJson }): JSX.Element | null {
   const asked = askedIn(receipt);
   if (asked === undefined) return null;
   const { how = "", approval, stop, grant } = asked;
@@ -159,7 +159,7 @@ function Story({ receipt }: { readonly receipt: Receipt }): JSX.Element | null {
 }
 
 function ApprovalLink({ row }: { readonly row: number }): JSX.Element | null {
-  const { value } = useAnswer<Receipt>(`/receipts/${row}`, callMembers);
+  const { value } = useAnswer<ReceiptJson>(`/receipts/${row}`, callMembers);
   if (value === undefined) return null;
   return h(
     "p",
@@ -179,7 +179,7 @@ const outcomes: Readonly<Record<string, string>> = {
 };
 
 /** The outcome that the calling code reported, with the row that says so. */
-function Outcome({ receipt: { answered, outcome } }: { readonly receipt: Receipt }): JSX.Element {
+function Outcome({ receipt: { answered, outcome } }: { readonly receipt: ReceiptJson }): JSX.Element {
   const none = answered === "ALLOW" ? "nobody has reported one" : "the call was not let through";
   return h(
     Panel,
@@ -198,7 +198,7 @@ function Outcome({ receipt: { answered, outcome } }: { readonly receipt: Receipt
 
 function AgainNow({ seq }: { readonly seq: number }): JSX.Element {
   const [isAsked, setAsked] = useState(false);
-  const { value, problem } = useAnswer<Explained>(
+  const { value, problem } = useAnswer<ExplainedJson>(
     isAsked ? "/explain" : undefined,
     [],
     JSON.stringify({ receipt: seq }),
@@ -278,9 +278,9 @@ function ProofPanel({ receipt, raw, session }: ReceiptProofProps): JSX.Element {
 }
 
 interface ReceiptProofProps {
-  readonly receipt: Receipt;
+  readonly receipt: ReceiptJson;
   readonly raw: Readonly<Record<string, string>>;
-  readonly session: Session;
+  readonly session: SessionJson;
 }
 
 function save(name: string, text: string): void {

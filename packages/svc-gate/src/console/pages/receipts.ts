@@ -1,6 +1,6 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Receipt, ReceiptPage } from "../answers.ts";
+import type { ReceiptJson, ReceiptPage } from "../../wire/mod.ts";
 import { queryText } from "../gate.ts";
 import { listen } from "../live.ts";
 import { Empty, Loading, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
@@ -117,7 +117,7 @@ function Filters({ query }: { readonly query: URLSearchParams }): JSX.Element {
   );
 }
 
-function Table({ receipts }: { readonly receipts: readonly Receipt[] }): JSX.Element {
+function Table({ receipts }: { readonly receipts: readonly ReceiptJson[] }): JSX.Element {
   return h(
     "table",
     { class: "list receipts" },
@@ -141,7 +141,7 @@ function Table({ receipts }: { readonly receipts: readonly Receipt[] }): JSX.Ele
   );
 }
 
-function Line({ receipt }: { readonly receipt: Receipt }): JSX.Element {
+function Line({ receipt }: { readonly receipt: ReceiptJson }): JSX.Element {
   const { seq, answered, verdict, tool_name: sent, tool = sent, act, reason, key, session_id: session, at } = receipt;
   return h(
     "tr",

@@ -1,6 +1,6 @@
 import { h, type JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import type { Session } from "../answers.ts";
+import type { DecidedRule, ReportJson, SessionJson, SliceJson } from "../../wire/mod.ts";
 import { queryText } from "../gate.ts";
 import { later } from "../later.ts";
 import { Empty, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
@@ -8,7 +8,6 @@ import { link, useRoute } from "../route.ts";
 import { Text } from "../text.ts";
 import { lengthText, Moment } from "../time.ts";
 import type { Line } from "./chart.ts";
-import type { DecidedRule, Report, Slice } from "./report.ts";
 
 const spans = [
   ["", "The last 100,000 rows"],
@@ -22,14 +21,14 @@ const dayMs = 86_400_000;
 const Chart = later(() => import("./chart.ts"));
 
 /** The report as a page: what the rules did, and what persons had to decide. */
-export default function Rollout({ session }: { readonly session: Session }): JSX.Element {
+export default function Rollout({ session }: { readonly session: SessionJson }): JSX.Element {
   const { query } = useRoute();
   const days = query.get("days") ?? "";
   const since = useMemo(
     () => (days === "" ? undefined : new Date(Date.now() - Number(days) * dayMs).toISOString()),
     [days],
   );
-  const { value, problem } = useAnswer<Report>(`/report${queryText({ since })}`);
+  const { value, problem } = useAnswer<ReportJson>(`/report${queryText({ since })}`);
   return h(
     "div",
     null,
@@ -65,7 +64,7 @@ export default function Rollout({ session }: { readonly session: Session }): JSX
   );
 }
 
-function Found({ report, mode }: { readonly report: Report; readonly mode: string }): JSX.Element {
+function Found({ report, mode }: { readonly report: ReportJson; readonly mode: string }): JSX.Element {
   const { receipts, from, to, softened, over_time: slices } = report;
   const times = useMemo(() => slices.map((slice) => slice.from), [slices]);
   const end = slices.at(-1)?.to ?? to;
@@ -109,9 +108,9 @@ function Found({ report, mode }: { readonly report: Report; readonly mode: strin
       }),
       h(Shares, {
         title: "By session",
-        lines: report.by_session.map(({ session, key, verdict = "", receipts: count }) => ({
+        lines: report.by_session.map(({ session, key, verdict, receipts: count }) => ({
           name: session ?? "no session",
-          ...(key !== undefined && { key }),
+          key,
           verdict,
           count,
           // No filter finds the calls without a session.
@@ -129,7 +128,7 @@ function counted(count: number, noun: string): string {
   return `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-function verdictLines(slices: readonly Slice[]): readonly Line[] {
+function verdictLines(slices: readonly SliceJson[]): readonly Line[] {
   return [
     { label: "ALLOW", colour: "--allow", values: slices.map(({ verdicts: counts }) => counts.ALLOW) },
     {
@@ -142,7 +141,7 @@ function verdictLines(slices: readonly Slice[]): readonly Line[] {
   ];
 }
 
-function decisionLines(slices: readonly Slice[]): readonly Line[] {
+function decisionLines(slices: readonly SliceJson[]): readonly Line[] {
   return [
     { label: "opened", colour: "--escalate", dash: [6, 4], values: slices.map(({ approvals }) => approvals.opened) },
     { label: "approved", colour: "--allow", values: slices.map(({ approvals }) => approvals.approved) },
@@ -153,7 +152,7 @@ function decisionLines(slices: readonly Slice[]): readonly Line[] {
 
 const moneyMax = 6;
 
-function counterNames(slices: readonly Slice[]): readonly string[] {
+function counterNames(slices: readonly SliceJson[]): readonly string[] {
   return [...new Set(slices.flatMap(({ counters }) => Object.keys(counters)))].toSorted().slice(0, moneyMax);
 }
 
@@ -161,7 +160,7 @@ interface MoneyProps {
   readonly name: string;
   readonly times: readonly number[];
   readonly end: number;
-  readonly slices: readonly Slice[];
+  readonly slices: readonly SliceJson[];
 }
 
 /** What a counter that adds up amounts held for a person, gave back, and counted for good. */
@@ -289,7 +288,7 @@ function Decided({ rules }: { readonly rules: readonly DecidedRule[] }): JSX.Ele
   );
 }
 
-function Outcomes({ report }: { readonly report: Report }): JSX.Element {
+function Outcomes({ report }: { readonly report: ReportJson }): JSX.Element {
   const { let_through: all, done, failed, unknown, missing } = report.outcomes;
   const rows = [
     ["done", done],
@@ -320,7 +319,7 @@ function Outcomes({ report }: { readonly report: Report }): JSX.Element {
   );
 }
 
-function Forecast({ report, mode }: { readonly report: Report; readonly mode: string }): JSX.Element | null {
+function Forecast({ report, mode }: { readonly report: ReportJson; readonly mode: string }): JSX.Element | null {
   const { approvals, per_day: perDay, days, largest_hour: hour, by_rule: rules } = report.forecast;
   if (approvals === 0) return null;
   return h(

@@ -1,5 +1,5 @@
 import { h, type JSX } from "preact";
-import type { Condition, Explained, ExplainedRule } from "../answers.ts";
+import type { ExplainedJson, ExplainedPart, ExplainedRule } from "../../wire/mod.ts";
 import { Loading, Panel, useAnswer, Verdict } from "../parts.ts";
 import { Text } from "../text.ts";
 
@@ -12,7 +12,7 @@ interface RulesOfProps {
 /** The rules of a receipt, each with the values of its operands. */
 export function RulesOf({ seq, fallback }: RulesOfProps): JSX.Element {
   const body = JSON.stringify({ receipt: seq, under: "recorded" });
-  const { value, problem } = useAnswer<Explained>("/explain", [], body);
+  const { value, problem } = useAnswer<ExplainedJson>("/explain", [], body);
   return h(
     Panel,
     { title: "Rules" },
@@ -23,7 +23,7 @@ export function RulesOf({ seq, fallback }: RulesOfProps): JSX.Element {
 }
 
 /** First the rules that spoke, then a list of the others that can be opened. */
-export function RuleList({ explained }: { readonly explained: Explained }): JSX.Element {
+export function RuleList({ explained }: { readonly explained: ExplainedJson }): JSX.Element {
   const spoke = explained.rules.filter(({ speaks }) => speaks !== null);
   const silent = explained.rules.filter(({ speaks }) => speaks === null);
   const { mismatch } = explained;
@@ -80,7 +80,7 @@ function Rule({ rule }: { readonly rule: ExplainedRule }): JSX.Element {
   );
 }
 
-function Part({ of }: { readonly of: Condition }): JSX.Element {
+function Part({ of }: { readonly of: ExplainedPart }): JSX.Element {
   const values = of.came.map((each) => ("value" in each ? each.value : `error: ${each.error}`));
   return h(
     "li",

@@ -1,8 +1,9 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import type { OpenedJson } from "../../wire/mod.ts";
 import { askConsole, keepPageSecret, type Problem } from "../gate.ts";
 import { ProblemNote } from "../parts.ts";
-import { beginSignIn, finishSignIn, type Opened } from "../provider.ts";
+import { beginSignIn, finishSignIn } from "../provider.ts";
 
 interface Methods {
   readonly oidc: { readonly name: string } | null;
@@ -35,7 +36,7 @@ export function SignIn({ hasEnded, onOpened }: SignInProps): JSX.Element {
     event.preventDefault();
     setBusy(true);
     const body = JSON.stringify({ key: key.trim(), ...(code !== "" && { code }) });
-    const answer = await askConsole<Opened>("/session", { body });
+    const answer = await askConsole<OpenedJson>("/session", { body });
     setBusy(false);
     if (!answer.ok) {
       setNeedsCode(needsCode || answer.problem.code === "code-needed");

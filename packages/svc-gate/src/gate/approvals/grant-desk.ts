@@ -7,6 +7,7 @@ import {
   withUse,
   type Approval,
   type Grant,
+  type GrantJson,
   type GrantBody,
   type Quorum,
   type Voter,
@@ -286,7 +287,7 @@ function recordGrantAct({ transaction, at }: TimedTransaction, { contract, mode 
 }
 
 /** A grant as GET /grants shows it. */
-export function grantJson({ grant, quorum, source }: ShownGrant): Readonly<Record<string, unknown>> {
+export function grantJson({ grant, quorum, source }: ShownGrant): GrantJson {
   const call = source && grantRows.recordedCall(source);
   const { least = [], most = [], free = [] } = grant;
   const pins = Object.keys(grant.pins);

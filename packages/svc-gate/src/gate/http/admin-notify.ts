@@ -1,5 +1,5 @@
 import type { FastifyReply } from "fastify";
-import { good, quote, refuse } from "../../wire/mod.ts";
+import { good, quote, refuse, type EndpointJson, type EndpointsJson } from "../../wire/mod.ts";
 import type { SenderState } from "../notify/sender.ts";
 import { readBody, sendJson, Wrong } from "../request/body.ts";
 import { refuseWith, sendResult } from "./refusing.ts";
@@ -9,12 +9,12 @@ import type { CallWithoutGate } from "./route.ts";
 export async function showEndpoints({ service, tenant, reply }: CallWithoutGate): Promise<FastifyReply> {
   const shown = await service.workOn(tenant, async (gate) => {
     const endpoints = (gate.senders?.states ?? []).map(endpointJson);
-    return good({ rows: gate.ledger.head.seq, endpoints });
+    return good<EndpointsJson>({ rows: gate.ledger.head.seq, endpoints });
   });
   return sendResult(reply, shown);
 }
 
-function endpointJson({ endpoint, row, waiting, dead, died }: SenderState): Readonly<Record<string, unknown>> {
+function endpointJson({ endpoint, row, waiting, dead, died }: SenderState): EndpointJson {
   return {
     endpoint,
     row,

@@ -1,10 +1,10 @@
 import type { FastifyReply } from "fastify";
 import { modes } from "../../wire/mod.ts";
+import { inForceJson } from "../policy/reload-row.ts";
 import { readBody, Wrong } from "../request/body.ts";
 import type { FoldedCounter } from "../service/counters.ts";
 import { refuseWith, sendResult } from "./refusing.ts";
 import type { CallWithoutGate } from "./route.ts";
-import type { InForce } from "../../ledger/mod.ts";
 
 /** Handles POST /admin/reload: puts the files in force. `mode` changes the mode. An empty body reloads only the files. */
 export async function reload({ service, tenant, key, request, reply }: CallWithoutGate): Promise<FastifyReply> {
@@ -18,10 +18,6 @@ export async function reload({ service, tenant, key, request, reply }: CallWitho
   return sendResult(reply, reloaded, ({ changed, before, now, folded, receipt = null }) => {
     return { changed, before: inForceJson(before), now: inForceJson(now), counters: folded.map(counterJson), receipt };
   });
-}
-
-function inForceJson({ contract, mode }: InForce): Readonly<Record<string, string>> {
-  return { contract: `sha256:${contract}`, mode };
 }
 
 /** Returns from when a counter counts: from the first receipt, after `unknown_through`, or from now on. */

@@ -6,7 +6,12 @@ import {
   statuses,
   statusAt,
   type Approval,
+  type ApprovalDetailJson,
+  type ApprovalJson,
   type Denial,
+  type SaidJson,
+  type SameCall,
+  type StandingJson,
   type Status,
 } from "../../approvals/mod.ts";
 import { grantRows, parseLeaf, partText, readCall, type StoredRow } from "../../ledger/entry/mod.ts";
@@ -83,7 +88,7 @@ export async function listApprovals(call: ReadCall): Promise<FastifyReply> {
   const approvals: string[] = [];
   for (const approval of found) {
     const [row] = await gate.ledger.rows.rowsAt([approval.row]);
-    approvals.push(objectText([...standing(call, approval), ...described(call, approval, row)]));
+    approvals.push(objectText({ ...standing(call, approval), ...described(call, approval, row) }));
     await reading.next();
   }
   const next = found.length < limit ? undefined : found.at(-1)?.row;
@@ -250,67 +255,67 @@ function idOf({ request }: RouteCall): string {
 }
 
 /** The member `approval` of the answer to the check that asked. */
-function standing({ gate }: RouteCall, approval: Approval): readonly (readonly [string, unknown])[] {
+function standing({ gate }: RouteCall, approval: Approval): StandingJson {
   const at = Date.now();
   const { needs, has, isMet } = gate.approvals.quorum(approval, at);
   const status = statusAt(approval, at);
   const next = status === "pending" ? "wait" : status === "approved" ? (isMet ? "check" : "wait") : "none";
-  return [
-    ["id", approvalId(approval.row, approval.hash)],
-    ["status", status],
-    ["decide_by", approval.asking.decide_by],
-    ["use_by", approval.useBy],
-    ["needs", needs],
-    ["has", has],
-    ["next", next],
-    ...(approval.denial === null ? [] : [["comment", approval.denial.comment] as const]),
-  ];
+  return {
+    id: approvalId(approval.row, approval.hash),
+    status,
+    decide_by: approval.asking.decide_by,
+    use_by: approval.useBy,
+    needs,
+    has,
+    next,
+    ...(approval.denial !== null && { comment: approval.denial.comment }),
+  };
 }
 
 function described(
   call: RouteCall,
   approval: Approval,
   row: StoredRow | undefined,
-): readonly (readonly [string, unknown])[] {
+): WithRaw<Omit<ApprovalJson, keyof StandingJson>> {
   const { asking, asked, key, session, tool, votes, denial, hash } = approval;
   const leaf = row && parseLeaf(row.leaf);
   const alias = leaf && readCall(leaf, row.evidence)?.alias;
   const denials = denial === null ? [] : [{ ...said("deny", denial), until: denial.until, scope: denial.scope }];
-  return [
-    ["receipt", approval.row],
-    ["hash", hash],
-    ["at", approval.at],
-    ["tool_name", tool],
-    ...(alias === undefined ? [] : [["sent_as", alias] as const]),
-    ["session_id", session],
-    ["key", key],
-    ["reason", new Raw((row && partText(row.evidence, "reason")) ?? "null")],
-    ["rules", Object.keys(asking.causes)],
-    ["groups", asking.needs],
-    ["batch", asking.batch],
-    ["asked", asked],
-    ["call", asking.attach.slice(0, 16)],
-    ["amounts", amountsOf(call, approval, row)],
-    ["may_decide", call.gate.approvals.mayDecide(nameOf(call), approval, Date.now())],
-    ["decisions", [...votes.map((vote) => said("approve", vote)), ...denials]],
-    ["closed", approval.closed],
-    ["successor", approval.successor],
-  ];
+  return {
+    receipt: approval.row,
+    hash,
+    at: approval.at,
+    tool_name: tool,
+    ...(alias !== undefined && { sent_as: alias }),
+    session_id: session,
+    key,
+    reason: new Raw((row && partText(row.evidence, "reason")) ?? "null"),
+    rules: Object.keys(asking.causes),
+    groups: asking.needs,
+    batch: asking.batch,
+    asked,
+    call: asking.attach.slice(0, 16),
+    amounts: amountsOf(call, approval, row),
+    may_decide: call.gate.approvals.mayDecide(nameOf(call), approval, Date.now()),
+    decisions: [...votes.map((vote) => said("approve", vote)), ...denials],
+    closed: approval.closed,
+    successor: approval.successor,
+  };
 }
 
 function said(
   decision: AskedDecision["decision"],
   { at, comment, person, row: receipt }: Approval["votes"][number] | Denial,
-): object {
+): SaidJson {
   return { decision, person, at, receipt, comment };
 }
 
 /** Among the latest questions of the key, the others about the same call, and in which parts each differs. */
-async function sameCalls(call: RouteCall, read: Read, approval: Approval): Promise<readonly object[]> {
+async function sameCalls(call: RouteCall, read: Read, approval: Approval): Promise<readonly SameCall[]> {
   const at = Date.now();
   const { asking, key, row } = approval;
   const asked = { before: Number.MAX_SAFE_INTEGER, limit: listMax, key, statuses: openOrExpired };
-  const found: object[] = [];
+  const found: SameCall[] = [];
   for await (const each of newestFirst(call, read, asked))
     if (each.row !== row && each.asking.attach === asking.attach && mayRead(call, each, at))
       found.push({
@@ -335,29 +340,33 @@ async function* newestFirst({ gate }: RouteCall, read: Read, query: ApprovalQuer
   }
 }
 
-function detailOf(call: RouteCall, approval: Approval, row: StoredRow | undefined, others: readonly object[]): string {
+function detailOf(
+  call: RouteCall,
+  approval: Approval,
+  row: StoredRow | undefined,
+  others: readonly SameCall[],
+): string {
   const part = (name: "input" | "outcome" | "platform"): string =>
     row === undefined ? "null" : (partText(row.evidence, name) ?? "null");
-  const outcome = JSON.parse(part("outcome")) as { readonly counters?: unknown } | null;
+  const outcome = JSON.parse(part("outcome")) as Partial<ApprovalDetailJson> | null;
   const leaf = parseLeaf(row?.leaf ?? "");
   const { mode = null, contract = null } = leaf ?? {};
   const kind = row && leaf && readCall(leaf, row.evidence)?.key_kind;
-  return objectText([
+  const unbound = call.gate.policy.policySet.tools.get(approval.tool)?.unbound ?? [];
+  const detail: WithRaw<ApprovalDetailJson> = {
     ...standing(call, approval),
     ...described(call, approval, row),
-    [
-      "may_differ",
-      [...(call.gate.policy.policySet.tools.get(approval.tool)?.unbound ?? []), ...(approval.asking.free ?? [])],
-    ],
-    ["tool_input", new Raw(part("input"))],
-    ["platform_state", new Raw(part("platform"))],
-    ...(kind === undefined ? [] : [["key_kind", kind] as const]),
-    ["counters", outcome?.counters ?? null],
-    ["mode", mode],
-    ["contract", contract],
-    ["grants_allowed", offerOf(approval, row)],
-    ["same_call", others],
-  ]);
+    may_differ: [...unbound, ...(approval.asking.free ?? [])],
+    tool_input: new Raw(part("input")),
+    platform_state: new Raw(part("platform")),
+    ...(kind === undefined ? {} : { key_kind: kind }),
+    counters: outcome?.counters ?? null,
+    mode,
+    contract,
+    grants_allowed: offerOf(approval, row),
+    same_call: others,
+  };
+  return objectText(detail);
 }
 
 /** The numbers of the call that counters of its tool add up, such as the amount of a payment, with their characters. */
@@ -373,7 +382,7 @@ function amountsOf(
 }
 
 /** What a grant made from the call may be at most; false if the rules permit none. */
-function offerOf({ asking: { grants } }: Approval, row: StoredRow | undefined): unknown {
+function offerOf({ asking: { grants } }: Approval, row: StoredRow | undefined): ApprovalDetailJson["grants_allowed"] {
   if (grants === undefined || row === undefined) return false;
   const { at_most: ms, most = [], least = [], ...offer } = grants;
   return { at_most_ms: ms, ...offer, most, least, free: freeMembers(grantRows.recordedCall(row), grants) };
@@ -387,9 +396,12 @@ class Raw {
   }
 }
 
-function objectText(members: readonly (readonly [name: string, value: unknown])[]): string {
-  const texts = members.map(
-    ([name, value]) => `${JSON.stringify(name)}:${value instanceof Raw ? value.text : JSON.stringify(value)}`,
+type WithRaw<Members> = { readonly [Name in keyof Members]: Members[Name] | Raw };
+
+function objectText(members: object): string {
+  const texts = Object.entries(members).map(
+    ([name, value]: [string, unknown]) =>
+      `${JSON.stringify(name)}:${value instanceof Raw ? value.text : JSON.stringify(value)}`,
   );
   return `{${texts.join(",")}}`;
 }

@@ -1,5 +1,16 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from "fastify";
-import { good, limits, refuse, type Json, type JsonObject, type Refusal, type Result } from "../../wire/mod.ts";
+import {
+  good,
+  limits,
+  refuse,
+  type Json,
+  type JsonObject,
+  type OpenedJson,
+  type Refusal,
+  type Result,
+  type SessionJson,
+  type SignedInJson,
+} from "../../wire/mod.ts";
 import type { Service } from "../service/service.ts";
 import type { Key } from "../keys/keys.ts";
 import { tenantId } from "../settings/tenants-file.ts";
@@ -98,7 +109,8 @@ async function signIn(request: FastifyRequest, reply: FastifyReply, door: Consol
   if (!signed.ok) return refuseWith(reply, signed.problem);
   const { cookie, key: opened, known, pageSecret, session } = signed.value;
   reply.header("set-cookie", cookie);
-  return sendJson(reply, JSON.stringify({ session: pageSecret, known, ...sessionJson(opened, session) }));
+  const answer: OpenedJson = { session: pageSecret, known, ...signedInJson(opened, session) };
+  return sendJson(reply, JSON.stringify(answer));
 }
 
 async function signInWith(
@@ -146,7 +158,8 @@ async function showSession(request: FastifyRequest, reply: FastifyReply, service
   const vkeys = verifiers.map(({ text }) => text);
   const { mode } = gate.value.policy;
   const { hasApprover: approvers } = service.keys;
-  return sendJson(reply, JSON.stringify({ ...sessionJson(key, session), approvers, mode, ledger, vkeys }));
+  const answer: SessionJson = { ...signedInJson(key, session), approvers, mode, ledger, vkeys };
+  return sendJson(reply, JSON.stringify(answer));
 }
 
 /** Handles POST /console/session/end: ends this session, or with `all` each session of the key, on every replica. */
@@ -165,7 +178,7 @@ async function endSession(
   return sendJson(reply, JSON.stringify({ receipt: ended.value }));
 }
 
-function sessionJson({ name, person, groups, scopes, tenant }: Key, { issued }: Session): object {
+function signedInJson({ name, person, groups, scopes, tenant }: Key, { issued }: Session): SignedInJson {
   return {
     key: name,
     person: person ?? null,

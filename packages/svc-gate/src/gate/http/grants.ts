@@ -77,7 +77,7 @@ async function boundJson(
   made: GrantDecided,
 ): Promise<Readonly<Record<string, unknown>>> {
   const shown = await grants.find(made.grant.row, Date.now());
-  return { ...decidedJson(made), free: shown === undefined ? [] : grantJson(shown)["free"] };
+  return { ...decidedJson(made), free: shown === undefined ? [] : grantJson(shown).free };
 }
 
 function decidedJson({ grant, quorum, receipt }: GrantDecided): Readonly<Record<string, unknown>> {

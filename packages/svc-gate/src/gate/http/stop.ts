@@ -1,5 +1,5 @@
 import type { FastifyReply } from "fastify";
-import type { Stop } from "../../approvals/mod.ts";
+import type { Stop, StopJson, StopSetJson, StopsJson } from "../../approvals/mod.ts";
 import { good, refuse } from "../../wire/mod.ts";
 import { readLift, readStop } from "../approvals/stop-request.ts";
 import { isForTenants, liftStop, type Stopper } from "../policy/stops.ts";
@@ -16,10 +16,11 @@ import { warningsOf } from "./stop-warnings.ts";
 export async function showStops({ gate, reply, request }: RouteCall): Promise<FastifyReply> {
   const problem = badQuery(queryOf(request), []);
   if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
-  return sendResult(reply, await gate.stops(), (stops) => ({ stopped: stops.length > 0, stops: stops.map(stopJson) }));
+  const toJson = (stops: readonly Stop[]): StopsJson => ({ stopped: stops.length > 0, stops: stops.map(stopJson) });
+  return sendResult(reply, await gate.stops(), toJson);
 }
 
-function stopJson({ at, person, root, row, scope, why, written }: Stop): Readonly<Record<string, unknown>> {
+function stopJson({ at, person, root, row, scope, why, written }: Stop): StopJson {
   return { scope, written, why, person, at, receipt: row, root };
 }
 
@@ -44,7 +45,8 @@ export async function stop({ key, reply, request, service, tenant }: CallWithout
   if (!set.ok) return refuseWith(reply, set.problem);
   const tenants = tenant === null && isForTenants(scope) ? await service.followRoot() : good([]);
   if (!tenants.ok) return refuseWith(reply, tenants.problem);
-  return sendJson(reply, JSON.stringify({ ...set.value, ledgers: [tenant, ...tenants.value] }));
+  const answer: StopSetJson = { ...set.value, ledgers: [tenant, ...tenants.value] };
+  return sendJson(reply, JSON.stringify(answer));
 }
 
 /** Handles POST /admin/stop/lift. The answer lists the stops that are still in force. */

@@ -1,5 +1,5 @@
 import type { FastifyReply } from "fastify";
-import { refuse } from "../../wire/mod.ts";
+import { refuse, type VerifiedJson } from "../../wire/mod.ts";
 import type { AnchoredCheck } from "../anchoring/mod.ts";
 import { sendJson } from "../request/body.ts";
 import { badQuery, queryOf } from "./query.ts";
@@ -13,7 +13,7 @@ export async function verify({ gate, read, request, reply }: ReadCall): Promise<
   return sendJson(reply, JSON.stringify(checkJson(await gate.verify(read.turns))));
 }
 
-function checkJson(check: AnchoredCheck): object {
+function checkJson(check: AnchoredCheck): VerifiedJson {
   const { rows, head, broken, anchored, anchors } = check;
   const { seq, hash } = head;
   const found =

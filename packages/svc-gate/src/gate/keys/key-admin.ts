@@ -1,5 +1,5 @@
 import type { Receipt } from "../../ledger/entry/mod.ts";
-import { bad, good, quote, refuse, type KeyKind, type Refusal, type Result } from "../../wire/mod.ts";
+import { bad, good, quote, refuse, type KeyJson, type Refusal, type Result } from "../../wire/mod.ts";
 import { digestOf } from "./digest.ts";
 import { keyId, type KeyRecord } from "./record.ts";
 import { withoutOidcGroups } from "./oidc-groups.ts";
@@ -25,29 +25,6 @@ export interface KeyAdmin {
   readonly by: Key;
   /** Null is the root. */
   readonly tenant: string | null;
-}
-
-/** A key as administrators see it, without the key and its digest. Times are RFC 3339. */
-export interface KeyJson {
-  readonly name: string;
-  readonly tenant: string | null;
-  readonly owner: string | null;
-  readonly scopes: readonly string[];
-  /** Null for an ordinary key. */
-  readonly kind: KeyKind | null;
-  readonly tools: readonly string[] | null;
-  readonly rate: { readonly per_second: number; readonly burst: number } | null;
-  /** Who uses the key; null for a key of a program. */
-  readonly person: string | null;
-  readonly groups: readonly string[];
-  /** Null for the first key. */
-  readonly created: string | null;
-  readonly expires: string | null;
-  /** When the key before the last rotation ends; null if it has ended. */
-  readonly previous_until: string | null;
-  readonly state: "active" | "rotating" | "expiring" | "expired" | "revoked";
-  /** At most a minute late; null if no use is known. */
-  readonly last_used: string | null;
 }
 
 /** The answer to a change: the row that records it, and the new key, which is shown only once. */

@@ -11,7 +11,6 @@ export {
   type ChangedKey,
   type KeyAdmin,
   type KeyRequest,
-  type KeyJson,
 } from "./key-admin.ts";
 export { readFirstKeyDigest, loadFirstKey, type FirstKey } from "./first-key.ts";
 export { firstKeyFileFault, makeFirstKey } from "./first-row.ts";

@@ -1,8 +1,8 @@
 import type { AppendTransaction, InForce } from "../../ledger/mod.ts";
-import { isWeaker, refuse, type Canonical, type Mode, type Refusal } from "../../wire/mod.ts";
+import { isWeaker, refuse, type InForceJson, type Mode, type Refusal } from "../../wire/mod.ts";
 
 /** What was in force, as the row of a reload says it. */
-export function inForceJson({ contract, mode }: InForce): Canonical {
+export function inForceJson({ contract, mode }: InForce): InForceJson {
   return { contract: `sha256:${contract}`, mode };
 }
 

@@ -10,6 +10,7 @@ import {
   stoppedCalls,
   wholeScope,
   type Approval,
+  type EndedByStop,
   type RecordedStopAct,
   type Stop,
   type StopAct,
@@ -35,15 +36,6 @@ export interface Stopper {
   /** The name of the key. */
   readonly by: string;
   readonly person: string;
-}
-
-/** What a stop ended on its own ledger, in numbers. */
-export interface EndedByStop {
-  /** Calls that waited for a person, or that a person had approved. */
-  readonly approvals: number;
-  /** Calls that wait again, without the votes so far. */
-  readonly votes: number;
-  readonly grants: number;
 }
 
 /** The contract in force on the stop's ledger: a stop of an alias is one of the tool. */

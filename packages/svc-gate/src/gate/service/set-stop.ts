@@ -1,8 +1,8 @@
-import type { Approval } from "../../approvals/mod.ts";
+import type { Approval, EndedByStop } from "../../approvals/mod.ts";
 import type { Durable, Receipt } from "../../ledger/entry/mod.ts";
 import { good, type Refusal, type Result } from "../../wire/mod.ts";
 import { endDue } from "../approvals/acts.ts";
-import { stopEvent, type AskedStop, type EndedByStop, type Stopper } from "../policy/stops.ts";
+import { stopEvent, type AskedStop, type Stopper } from "../policy/stops.ts";
 import type { Gate } from "./gate.ts";
 
 export interface SetStop {

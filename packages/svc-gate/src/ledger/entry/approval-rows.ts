@@ -12,8 +12,8 @@ import {
   type ApprovalAct,
   type Asking,
   type Denial,
-  type How,
   type OwnAmount,
+  type RecordedAsk,
 } from "../../approvals/mod.ts";
 import type { KeptApproval, StoredApproval, StoredRow } from "./row.ts";
 import { eraseAct, readErasure, type RowRange } from "./erasure.ts";
@@ -64,24 +64,6 @@ function endOf(approval: Approval): number | null {
 
 export function denialEnd({ at, until }: Pick<Denial, "at" | "until">): number {
   return Math.max(until, at + hourMs);
-}
-
-/** What became of a call, as its row records it. */
-export interface RecordedAsk {
-  readonly how?: How | undefined;
-  /** True if the call named an approval that is unknown, or bound to another call. */
-  readonly mismatch?: true;
-  /** The row whose approval the call used or attached to, which blocked it, or which its own approval replaces. */
-  readonly approval?: number;
-  /** The row of the call's own open approval: what that holds did not count against the call. */
-  readonly own?: number;
-  /** The row that set the stop which blocked the call. */
-  readonly stop?: number;
-  /** The tool or the session that the stop names, if the call has another name. */
-  readonly as?: string;
-  /** The row of the grant that let the call through, and the rules that it lifted. */
-  readonly grant?: number;
-  readonly causes?: Asking["causes"];
 }
 
 /** Returns what became of a call if a person had to decide it; undefined if not, or if that part was erased. */

@@ -8,7 +8,7 @@
  *
  * Package: core. May import: nothing.
  */
-export { actOf, askedCauses, askOf, endedAsk, endedBy, foldApproval, type RecordedAsk } from "./approval-rows.ts";
+export { actOf, askedCauses, askOf, endedAsk, endedBy, foldApproval } from "./approval-rows.ts";
 export {
   erasableParts,
   eraseAct,

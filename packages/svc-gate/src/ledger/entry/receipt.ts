@@ -1,3 +1,4 @@
+import type { ReceiptJson } from "../../wire/mod.ts";
 import { readCutInput } from "./cut-input.ts";
 import { evidenceDigest, missingParts, partText } from "./evidence.ts";
 import { leafHash, parseLeaf } from "./leaf.ts";
@@ -36,7 +37,7 @@ export function receiptJson(row: StoredRow, outcome?: StoredOutcome): string {
   const call = sound ? readCall(leaf, row.evidence) : undefined;
   const erased = sound ? missingParts(row.evidence).toSorted() : [];
   const cut = sound && leaf.kind === "check" ? readCutInput(row.evidence) : undefined;
-  const fields: readonly (readonly [string, string])[] = [
+  const fields: readonly (readonly [keyof ReceiptJson, string])[] = [
     ["seq", String(row.seq)],
     ["hash", JSON.stringify(leafHash(row.leaf))],
     ["prev_hash", json(leaf?.prev)],

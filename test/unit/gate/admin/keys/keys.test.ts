@@ -20,8 +20,8 @@ import {
   hasKeyForm,
   type ChangedKey,
   type Key,
-  type KeyJson,
 } from "../../../../../packages/svc-gate/src/gate/keys/keys.ts";
+import type { KeyJson } from "../../../../../packages/svc-gate/src/wire/mod.ts";
 import { operatorKey } from "../../../../../packages/svc-gate/src/gate/keys/ring.ts";
 import { makeKey } from "../../../../../packages/svc-gate/src/gate/keys/token.ts";
 import {
