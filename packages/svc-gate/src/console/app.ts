@@ -1,6 +1,7 @@
 import { Component, h, type ComponentChildren, type JSX } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { SessionJson } from "../wire/mod.ts";
+import { el } from "./elements.ts";
 import { askConsole, keepPageSecret, onRefused, pageSecret, type Problem } from "./gate.ts";
 import { later } from "./later.ts";
 import { isLive, listen, onStatus, startLive, stopLive } from "./live.ts";
@@ -83,14 +84,13 @@ export function App(): JSX.Element {
       stopLive();
     };
   }, [session?.key, load]);
-  if (!isKnown) return h("main", { class: "sign-in" }, h(Loading, null));
+  if (!isKnown) return el.main({ class: "sign-in" }, h(Loading, null));
   // A page that is open stays, with all that was typed on it, while the gate does not answer.
   if (problem !== undefined && session === undefined)
-    return h(
-      "main",
+    return el.main(
       { class: "sign-in" },
       h(ProblemNote, { of: problem }),
-      h("button", { type: "button", onClick: () => void load() }, "Try again"),
+      el.button({ type: "button", onClick: () => void load() }, "Try again"),
     );
   if (session === undefined) return h(SignIn, { hasEnded, onOpened: () => void load() });
   return h(Shell, { session, onEnded: () => setSession(undefined) });
@@ -107,12 +107,11 @@ function Shell({ session, onEnded }: ShellProps): JSX.Element {
   useEffect(() => {
     if (route.path === "/" && home !== "/") go(home, { replace: true });
   }, [route.path, home]);
-  return h(
-    "div",
+  return el.div(
     { class: "shell" },
-    h("a", { class: "skip", href: "#title" }, "Skip to the page"),
+    el.a({ class: "skip", href: "#title" }, "Skip to the page"),
     h(Side, { session, path: route.path, onEnded }),
-    h("main", { id: "main" }, h(StopBanner, null), h(Guard, { key: route.path }, h(Page, { session, route }))),
+    el.main({ id: "main" }, h(StopBanner, null), h(Guard, { key: route.path }, h(Page, { session, route }))),
   );
 }
 
@@ -122,18 +121,15 @@ function Side({ session, path, onEnded }: ShellProps & { readonly path: string }
   // On a narrow screen the header is one line, and a button opens the rest of it.
   const [isOpen, setOpen] = useState(false);
   useEffect(() => setOpen(false), [path]);
-  return h(
-    "header",
+  return el.header(
     { class: isOpen ? "side-bar open" : "side-bar" },
-    h(
-      "p",
+    el.p(
       { class: "brand" },
       "svc-gate",
-      session.tenant !== null && h("span", { class: "quiet" }, " ", h(Text, { of: session.tenant })),
+      session.tenant !== null && el.span({ class: "quiet" }, " ", h(Text, { of: session.tenant })),
     ),
     h(Status, { session }),
-    h(
-      "button",
+    el.button(
       {
         type: "button",
         class: "small",
@@ -143,20 +139,15 @@ function Side({ session, path, onEnded }: ShellProps & { readonly path: string }
       },
       "Menu",
     ),
-    h(
-      "div",
+    el.div(
       { class: "menu", id: "menu" },
-      h(
-        "nav",
+      el.nav(
         { "aria-label": "Pages" },
-        h(
-          "ul",
-          null,
+        el.ul(
           placesOf(session).map(([place, label]) =>
-            h(
-              "li",
+            el.li(
               { key: place },
-              h("a", { href: link(place), "aria-current": isHere(place) ? "page" : undefined }, label),
+              el.a({ href: link(place), "aria-current": isHere(place) ? "page" : undefined }, label),
             ),
           ),
         ),
@@ -170,13 +161,12 @@ function Side({ session, path, onEnded }: ShellProps & { readonly path: string }
 function Status({ session }: { readonly session: SessionJson }): JSX.Element {
   const [, setTick] = useState(0);
   useEffect(() => onStatus(() => setTick((tick) => tick + 1)), []);
-  return h(
-    "p",
+  return el.p(
     { class: "status" },
-    h("span", { class: `mode ${session.mode}` }, session.mode),
+    el.span({ class: `mode ${session.mode}` }, session.mode),
     " ",
     mayHearEvents(session) &&
-      h("span", { class: isLive ? "live" : "live lost", role: "status" }, isLive ? "live" : "not live"),
+      el.span({ class: isLive ? "live" : "live lost", role: "status" }, isLive ? "live" : "not live"),
   );
 }
 
@@ -189,21 +179,17 @@ function Who({ session, onEnded }: ShellProps): JSX.Element {
     keepPageSecret(undefined);
     onEnded();
   };
-  return h(
-    "div",
+  return el.div(
     { class: "who" },
-    h(
-      "p",
-      null,
-      h("strong", null, h(Text, { of: session.person ?? session.key })),
-      session.person !== null && h("span", { class: "quiet" }, " with ", h(Text, { of: session.key })),
-      session.groups.length > 0 && h("span", { class: "quiet" }, ", ", h(Text, { of: session.groups.join(", ") })),
+    el.p(
+      el.strong(h(Text, { of: session.person ?? session.key })),
+      session.person !== null && el.span({ class: "quiet" }, " with ", h(Text, { of: session.key })),
+      session.groups.length > 0 && el.span({ class: "quiet" }, ", ", h(Text, { of: session.groups.join(", ") })),
     ),
-    h(
-      "p",
+    el.p(
       { class: "acts" },
-      h("button", { type: "button", class: "small", onClick: () => void end(false) }, "Sign out"),
-      h("button", { type: "button", class: "small", onClick: () => void end(true) }, "End all sessions"),
+      el.button({ type: "button", class: "small", onClick: () => void end(false) }, "Sign out"),
+      el.button({ type: "button", class: "small", onClick: () => void end(true) }, "End all sessions"),
     ),
     problem !== undefined && h(ProblemNote, { of: problem }),
   );
@@ -213,13 +199,12 @@ function Who({ session, onEnded }: ShellProps): JSX.Element {
 function StopBanner(): JSX.Element | null {
   const { value: stops } = useStops();
   if (stops?.stopped !== true) return null;
-  return h(
-    "p",
+  return el.p(
     { class: "stop-banner", role: "alert" },
     stops.stops.length === 1
       ? "A stop is in force: it blocks calls. "
       : `${stops.stops.length} stops are in force: they block calls. `,
-    h("a", { href: link("/access") }, "Look at it"),
+    el.a({ href: link("/access") }, "Look at it"),
   );
 }
 
@@ -261,5 +246,5 @@ function Page({ session, route: { path } }: { readonly session: SessionJson; rea
   if (path === "/" && homeOf(session) !== "/") return h(Loading, {});
   const page = pages[path];
   if (page !== undefined) return h(page, { key: path, session });
-  return h("div", null, h(Title, { text: "No such page" }), h("p", null, h("a", { href: link("/") }, "Inbox")));
+  return el.div(h(Title, { text: "No such page" }), el.p(el.a({ href: link("/") }, "Inbox")));
 }

@@ -1,4 +1,5 @@
-import { h, type ComponentChildren, type JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
+import { el } from "./elements.ts";
 
 interface FieldProps {
   readonly id: string;
@@ -11,12 +12,11 @@ interface FieldProps {
 
 /** A line of text with its label. */
 export function Field({ id, label, value, onText, hint }: FieldProps): JSX.Element {
-  return h(
-    "p",
+  return el.p(
     { class: hint === undefined ? "field tall" : "field" },
-    h("label", { for: id }, label),
-    h("input", { id, value, autocomplete: "off", onInput: (event) => onText(event.currentTarget.value) }),
-    hint !== undefined && h("span", { class: "quiet" }, hint),
+    el.label({ for: id }, label),
+    el.input({ id, value, autocomplete: "off", onInput: (event) => onText(event.currentTarget.value) }),
+    hint !== undefined && el.span({ class: "quiet" }, hint),
   );
 }
 
@@ -29,11 +29,10 @@ interface AreaProps extends FieldProps {
 
 /** Several lines of text with their label. */
 export function Area({ id, label, value, onText, rows, isCode = false, bytesMax }: AreaProps): JSX.Element {
-  return h(
-    "p",
+  return el.p(
     { class: "field tall" },
-    h("label", { for: id }, label),
-    h("textarea", {
+    el.label({ for: id }, label),
+    el.textarea({
       id,
       rows,
       value,
@@ -53,11 +52,7 @@ interface TickProps {
 
 /** A box to tick with its label. */
 export function Tick({ isOn, onChange, children }: TickProps): JSX.Element {
-  return h(
-    "p",
-    { class: "check" },
-    h("label", null, h("input", { type: "checkbox", checked: isOn, onChange }), " ", children),
-  );
+  return el.p({ class: "check" }, el.label(el.input({ type: "checkbox", checked: isOn, onChange }), " ", children));
 }
 
 interface ChoiceProps extends FieldProps {
@@ -66,18 +61,16 @@ interface ChoiceProps extends FieldProps {
 
 /** One of several values, with its label. */
 export function Choice({ id, label, value, onText, choices }: ChoiceProps): JSX.Element {
-  return h(
-    "p",
+  return el.p(
     { class: "field tall" },
-    h("label", { for: id }, label),
-    h(
-      "select",
+    el.label({ for: id }, label),
+    el.select(
       {
         id,
         value,
         onChange: ({ currentTarget }: { readonly currentTarget: HTMLSelectElement }) => onText(currentTarget.value),
       },
-      choices.map(([each, text]) => h("option", { key: each, value: each }, text)),
+      choices.map(([each, text]) => el.option({ key: each, value: each }, text)),
     ),
   );
 }
@@ -91,5 +84,5 @@ interface ButtonProps {
 
 /** A button that is never a form's default. */
 export function Button({ onPress, kind = "", isOff = false, children }: ButtonProps): JSX.Element {
-  return h("button", { type: "button", class: kind, disabled: isOff, onClick: () => void onPress() }, children);
+  return el.button({ type: "button", class: kind, disabled: isOff, onClick: () => void onPress() }, children);
 }

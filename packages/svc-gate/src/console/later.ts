@@ -1,5 +1,6 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { el } from "./elements.ts";
 import { Loading } from "./parts.ts";
 
 type Shows<Props> = (props: Props) => JSX.Element;
@@ -27,6 +28,6 @@ export function later<Props extends object>(load: () => Promise<{ readonly defau
     if (state === "loading") return h(Loading, {});
     // The browser rejects with a TypeError if a file does not come.
     const why = fault instanceof TypeError ? "the gate was changed or does not answer" : String(fault);
-    return h("p", { class: "problem", role: "alert" }, `This part cannot be loaded: ${why}. Load the page again.`);
+    return el.p({ class: "problem", role: "alert" }, `This part cannot be loaded: ${why}. Load the page again.`);
   };
 }

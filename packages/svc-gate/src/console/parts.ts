@@ -1,5 +1,6 @@
 import { h, type ComponentChildren, type JSX } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { el } from "./elements.ts";
 import { listen } from "./live.ts";
 import { ask, commandText, type Answer, type Problem, type Raw } from "./gate.ts";
 import { Text } from "./text.ts";
@@ -12,10 +13,9 @@ const shapes: Readonly<Record<string, string>> = {
 
 /** A verdict: a word and a shape, not only a colour. */
 export function Verdict({ of }: { readonly of: string }): JSX.Element {
-  return h(
-    "span",
+  return el.span(
     { class: `badge ${of.toLowerCase()}` },
-    h("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, h("path", { d: shapes[of] ?? "M3 8h10" })),
+    el.svg({ viewBox: "0 0 16 16", "aria-hidden": "true" }, el.path({ d: shapes[of] ?? "M3 8h10" })),
     of,
   );
 }
@@ -33,15 +33,15 @@ const states: Readonly<Record<string, string>> = {
 
 /** The state of an approval, in words. */
 export function State({ of }: { readonly of: string }): JSX.Element {
-  return h("span", { class: `state ${of}` }, states[of] ?? of);
+  return el.span({ class: `state ${of}` }, states[of] ?? of);
 }
 
 export function ProblemNote({ of }: { readonly of: Problem }): JSX.Element {
-  return h("div", { class: "problem", role: "alert" }, h(Text, { of: of.detail }));
+  return el.div({ class: "problem", role: "alert" }, h(Text, { of: of.detail }));
 }
 
 export function Loading(): JSX.Element {
-  return h("p", { class: "quiet", role: "status" }, "Loading …");
+  return el.p({ class: "quiet", role: "status" }, "Loading …");
 }
 
 interface EmptyProps {
@@ -51,7 +51,7 @@ interface EmptyProps {
 
 /** A list without items says what would appear in it. */
 export function Empty({ title, children }: EmptyProps): JSX.Element {
-  return h("div", { class: "empty" }, h("h2", null, title), children);
+  return el.div({ class: "empty" }, el.h2(title), children);
 }
 
 interface PanelProps {
@@ -62,7 +62,7 @@ interface PanelProps {
 }
 
 export function Panel({ title, more, children, class: name = "" }: PanelProps): JSX.Element {
-  return h("section", { class: `panel ${name}` }, h("header", null, h("h2", null, title), more), children);
+  return el.section({ class: `panel ${name}` }, el.header(el.h2(title), more), children);
 }
 
 interface TitleProps {
@@ -84,10 +84,9 @@ export function Title({ text, count = 0, children }: TitleProps): JSX.Element {
     if (at === null || at === document.body || at.closest("nav") !== null)
       element.current?.focus({ preventScroll: true });
   }, []);
-  return h(
-    "div",
+  return el.div(
     { class: "title" },
-    h("h1", { ref: element, tabIndex: -1, id: "title" }, h(Text, { of: text })),
+    el.h1({ ref: element, tabIndex: -1, id: "title" }, h(Text, { of: text })),
     children,
   );
 }
@@ -102,11 +101,10 @@ export function Command({ text: words }: { readonly text: string }): JSX.Element
       () => setCopied(false),
     );
   };
-  return h(
-    "div",
+  return el.div(
     { class: "command" },
-    h("code", { tabIndex: 0 }, text),
-    h("button", { type: "button", class: "small", onClick: copy }, isCopied ? "Copied" : "Copy"),
+    el.code({ tabIndex: 0 }, text),
+    el.button({ type: "button", class: "small", onClick: copy }, isCopied ? "Copied" : "Copy"),
   );
 }
 
@@ -116,10 +114,9 @@ export function Facts({
 }: {
   readonly of: readonly (readonly [name: string, value: ComponentChildren])[];
 }): JSX.Element {
-  return h(
-    "dl",
+  return el.dl(
     { class: "facts" },
-    of.flatMap(([name, value]) => [h("dt", { key: `${name}.` }, name), h("dd", { key: name }, value)]),
+    of.flatMap(([name, value]) => [el.dt({ key: `${name}.` }, name), el.dd({ key: name }, value)]),
   );
 }
 
@@ -186,14 +183,11 @@ export function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
     element.current?.showModal();
     return () => element.current?.close();
   }, []);
-  return h(
-    "dialog",
+  return el.dialog(
     { ref: element, "aria-label": title, onClose, onCancel: onClose },
-    h(
-      "header",
-      null,
-      h("h2", null, title),
-      h("button", { type: "button", class: "small", onClick: onClose, "aria-label": "Close" }, "Close"),
+    el.header(
+      el.h2(title),
+      el.button({ type: "button", class: "small", onClick: onClose, "aria-label": "Close" }, "Close"),
     ),
     children,
   );
@@ -201,5 +195,5 @@ export function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
 
 /** Marks facts that a key of kind `host` has sent: the agent itself can read that key. */
 export function FactsSource({ kind }: { readonly kind: string | undefined }): JSX.Element | null {
-  return kind === "host" ? h("span", { class: "note" }, "said by the agent's machine") : null;
+  return kind === "host" ? el.span({ class: "note" }, "said by the agent's machine") : null;
 }

@@ -1,6 +1,7 @@
 import { h, type ComponentChildren, type JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { hiddenPattern, marksPattern, visible } from "../wire/mod.ts";
+import { el } from "./elements.ts";
 
 /** A part of a text: plain, a mark in place of characters that a reader cannot see, or letters that run to the left. */
 interface Piece {
@@ -51,11 +52,7 @@ export function Text({ of }: { readonly of: string }): JSX.Element {
 /** Shows a text of several lines that the gate wrote, or that a person gave to it. Its blanks and line ends are kept. */
 export function SourceText({ of }: { readonly of: string }): JSX.Element {
   const lines = of.split("\n").map((line) => shown(piecesOf(line).map(withBlanks)));
-  return h(
-    "span",
-    null,
-    lines.flatMap((line) => [line, "\n"]),
-  );
+  return el.span(lines.flatMap((line) => [line, "\n"]));
 }
 
 /** Does a person see the whole text without opening it? */
@@ -101,12 +98,12 @@ function endsOf(text: string): { readonly beginning: number; readonly end: numbe
 
 function shown(pieces: readonly Piece[]): JSX.Element {
   const hasLongWord = longWord.test(pieces.map(({ text }) => text).join(""));
-  return h("bdi", { class: hasLongWord ? "text long" : "text", dir: "ltr" }, pieces.map(shownPiece));
+  return el.bdi({ class: hasLongWord ? "text long" : "text", dir: "ltr" }, pieces.map(shownPiece));
 }
 
 function shownPiece({ text, kind, about }: Piece): ComponentChildren {
   if (kind === "plain") return text;
-  return kind === "mark" ? h("mark", { class: "hidden", title: about }, text) : h("bdi", { dir: "rtl" }, text);
+  return kind === "mark" ? el.mark({ class: "hidden", title: about }, text) : el.bdi({ dir: "rtl" }, text);
 }
 
 /** The beginning and the end of a text, and a button that opens what is between them. */
@@ -118,12 +115,9 @@ function LongText({ of }: { readonly of: string }): JSX.Element {
   const left = to - from;
   const hasManyPieces = piecesOf(of, piecesOfStep + 1).length > piecesOfStep;
   const step = hasManyPieces ? piecesOfStep : of.length;
-  return h(
-    "span",
-    null,
+  return el.span(
     shown(piecesOf(of.slice(0, from))),
-    h(
-      "button",
+    el.button(
       { type: "button", class: "small", onClick: () => setOpened(left > 0 ? opened + step : beginning) },
       left > 0 ? `Show ${left.toLocaleString("en-US")} more characters` : "Show less",
     ),

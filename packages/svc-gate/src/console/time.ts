@@ -1,5 +1,6 @@
-import { h, type JSX } from "preact";
+import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { el } from "./elements.ts";
 import { gateNow } from "./gate.ts";
 
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
@@ -52,12 +53,12 @@ export function Ago({ at }: { readonly at: number }): JSX.Element {
   const now = useNow(at);
   const { unit, count } = span(at - now);
   const text = count === 0 ? "now" : relative.format(count, unit);
-  return h("time", { dateTime: new Date(at).toISOString(), title: absolute.format(at) }, text);
+  return el.time({ dateTime: new Date(at).toISOString(), title: absolute.format(at) }, text);
 }
 
 /** A moment with date and time. */
 export function Moment({ at }: { readonly at: number }): JSX.Element {
-  return h("time", { dateTime: new Date(at).toISOString() }, absolute.format(at));
+  return el.time({ dateTime: new Date(at).toISOString() }, absolute.format(at));
 }
 
 /** A moment in short: the time of today, else with the day. */
@@ -89,12 +90,11 @@ export function Countdown({ until, from, label }: CountdownProps): JSX.Element {
   const share = from === undefined ? undefined : Math.min(1, left / Math.max(1, until - from));
   const text = left === 0 ? "time over" : lengthText(left);
   const isLate = share !== undefined && share < 0.2;
-  return h(
-    "span",
+  return el.span(
     { class: isLate ? "countdown late" : "countdown", title: absolute.format(until) },
-    h("span", { class: "left" }, text),
-    left > 0 && h("span", null, ` ${label}`),
-    share !== undefined && h("progress", { max: 1, value: share, "aria-label": `${label}: ${text}` }),
+    el.span({ class: "left" }, text),
+    left > 0 && el.span(` ${label}`),
+    share !== undefined && el.progress({ max: 1, value: share, "aria-label": `${label}: ${text}` }),
   );
 }
 

@@ -1,6 +1,7 @@
 import { h, type ComponentChildren, type JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { Decimal, memberBelow, misreadAs, readJson, type Json, type JsonObject } from "../wire/mod.ts";
+import { el } from "./elements.ts";
 import { elementsOf, isShownWhole, runsLeftward, Text } from "./text.ts";
 
 interface CallTextProps {
@@ -37,27 +38,24 @@ export function CallText({
   const [room, setRoom] = useState(firstRoom);
   const read = useMemo(() => readJson(text), [text]);
   const view = useMemo(() => viewOf(read.ok ? read.value.members : new Map(), room), [read, room]);
-  if (!read.ok) return h("p", { class: "quiet" }, text === "null" ? "none" : h(Text, { of: text }));
+  if (!read.ok) return el.p({ class: "quiet" }, text === "null" ? "none" : h(Text, { of: text }));
   const choose = (received: boolean, name: string): JSX.Element =>
-    h(
-      "button",
+    el.button(
       { type: "button", class: "tab", "aria-pressed": isReceived === received, onClick: () => setReceived(received) },
       name,
     );
-  return h(
-    "div",
+  return el.div(
     { class: "call" },
-    h("div", { class: "tabs", role: "group", "aria-label": `${label}: how to show it` }, [
+    el.div({ class: "tabs", role: "group", "aria-label": `${label}: how to show it` }, [
       choose(false, "Members"),
       choose(true, "As received"),
     ]),
     isReceived
-      ? h("pre", { class: "received", tabIndex: 0, "aria-label": `${label}, as received` }, h(Text, { of: text }))
+      ? el.pre({ class: "received", tabIndex: 0, "aria-label": `${label}, as received` }, h(Text, { of: text }))
       : h(Entries, { of: read.value.members, path: root, level: 1, mayDiffer, view }),
     !isReceived &&
       view.left > 0 &&
-      h(
-        "button",
+      el.button(
         { type: "button", onClick: () => setRoom(room * growth) },
         `Show more of the ${view.left.toLocaleString("en-US")} values that are not shown`,
       ),
@@ -141,17 +139,17 @@ const indentsMax = 6;
 function Entries({ of, path, level, mayDiffer, view }: EntriesProps): JSX.Element {
   const entries = entriesOf(of);
   const isObject = of instanceof Map;
-  if (entries.length === 0) return h("p", { class: "quiet" }, isObject ? "{} (no members)" : "[] (empty)");
+  if (entries.length === 0) return el.p({ class: "quiet" }, isObject ? "{} (no members)" : "[] (empty)");
   const shown = view.shown.get(of) ?? entries.length;
   const lines = entries.slice(0, shown).map(([name, value]) => {
     const own = isObject && path !== undefined ? memberBelow(path, name) : undefined;
     const free =
-      own !== undefined && mayDiffer.includes(own) && h("span", { class: "note" }, "the agent may still change this");
+      own !== undefined && mayDiffer.includes(own) && el.span({ class: "note" }, "the agent may still change this");
     return h(Entry, { key: name, name, value, path: own, level, mayDiffer, view }, free);
   });
-  const rest = shown < entries.length && h("li", { class: "note" }, `${entries.length - shown} more are not shown`);
+  const rest = shown < entries.length && el.li({ class: "note" }, `${entries.length - shown} more are not shown`);
   const style = level > indentsMax ? "tree deep" : "tree";
-  return isObject ? h("ul", { class: style }, lines, rest) : h("ol", { class: style, start: 0 }, lines, rest);
+  return isObject ? el.ul({ class: style }, lines, rest) : el.ol({ class: style, start: 0 }, lines, rest);
 }
 
 interface EntryProps extends Omit<EntriesProps, "of"> {
@@ -165,27 +163,26 @@ const plainName = /^[\p{L}\p{N}\p{M}_.$-]+$/u;
 
 function Entry({ name, value, level, children, ...rest }: EntryProps): JSX.Element {
   const quotes = plainName.test(name) ? "" : '"';
-  const depth = level > indentsMax && h("span", { class: "note" }, `level ${level} `);
-  const label = h("span", { class: "name" }, depth, quotes, h(Text, { of: name }), quotes, leftwardNote(name));
-  if (hasEntries(value)) return h("li", null, label, children, h(Entries, { of: value, level: level + 1, ...rest }));
-  return h("li", { class: "leaf" }, label, h(Scalar, { of: value }), children);
+  const depth = level > indentsMax && el.span({ class: "note" }, `level ${level} `);
+  const label = el.span({ class: "name" }, depth, quotes, h(Text, { of: name }), quotes, leftwardNote(name));
+  if (hasEntries(value)) return el.li(label, children, h(Entries, { of: value, level: level + 1, ...rest }));
+  return el.li({ class: "leaf" }, label, h(Scalar, { of: value }), children);
 }
 
 function leftwardNote(text: string): ComponentChildren {
-  return runsLeftward(text) && h("span", { class: "note" }, "has letters that run from right to left");
+  return runsLeftward(text) && el.span({ class: "note" }, "has letters that run from right to left");
 }
 
 /** A value that has no entries. */
 export function Scalar({ of }: { readonly of: Json }): JSX.Element {
-  if (of instanceof Map) return h("span", { class: "quiet" }, "{} (no members)");
-  if (Array.isArray(of)) return h("span", { class: "quiet" }, "[] (empty)");
-  if (typeof of === "string") return h("span", { class: "value string" }, '"', h(Text, { of }), '"', leftwardNote(of));
-  if (typeof of !== "number" && !(of instanceof Decimal)) return h("span", { class: "value word" }, JSON.stringify(of));
+  if (of instanceof Map) return el.span({ class: "quiet" }, "{} (no members)");
+  if (Array.isArray(of)) return el.span({ class: "quiet" }, "[] (empty)");
+  if (typeof of === "string") return el.span({ class: "value string" }, '"', h(Text, { of }), '"', leftwardNote(of));
+  if (typeof of !== "number" && !(of instanceof Decimal)) return el.span({ class: "value word" }, JSON.stringify(of));
   const misread = misreadAs(of);
-  return h(
-    "span",
+  return el.span(
     { class: "value number" },
     typeof of === "number" ? String(of) : of.text,
-    misread !== undefined && h("span", { class: "note" }, `programs may read this as ${misread}`),
+    misread !== undefined && el.span({ class: "note" }, `programs may read this as ${misread}`),
   );
 }

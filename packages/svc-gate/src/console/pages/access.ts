@@ -2,6 +2,7 @@ import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { GrantJson, StopJson, StopSetJson } from "../../approvals/mod.ts";
 import type { KeyJson, SessionJson } from "../../wire/mod.ts";
+import { el } from "../elements.ts";
 import { Button, Choice, Field, Tick } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
 import { Dialog, Empty, Loading, Panel, ProblemNote, Title, useAnswer, useFollowed } from "../parts.ts";
@@ -14,9 +15,7 @@ import { Ago, Countdown } from "../time.ts";
 
 /** Who may do what: grants, the stop, and for administrators the keys. */
 export default function Access({ session }: { readonly session: SessionJson }): JSX.Element {
-  return h(
-    "div",
-    null,
+  return el.div(
     h(Title, { text: "Access" }),
     h(StopPanel, { session }),
     session.scopes.some((scope) => scope === "approve" || scope === "receipts") && h(Grants, { session }),
@@ -25,7 +24,7 @@ export default function Access({ session }: { readonly session: SessionJson }): 
       : h(
           Panel,
           { title: "Keys" },
-          h("p", { class: "quiet" }, "Sign in with a key of scope admin to see and revoke keys here."),
+          el.p({ class: "quiet" }, "Sign in with a key of scope admin to see and revoke keys here."),
         ),
   );
 }
@@ -52,11 +51,11 @@ function StopPanel({ session }: { readonly session: SessionJson }): JSX.Element 
   return h(
     Panel,
     { title: "Stop" },
-    h("p", null, "A stop blocks calls at once, in every mode, until an administrator lifts it."),
+    el.p("A stop blocks calls at once, in every mode, until an administrator lifts it."),
     problem !== undefined && h(ProblemNote, { of: problem }),
     stops.map((stop) => h(Stopped, { key: stop.receipt, stop, mayLift, onLifted: () => again(true) })),
-    value !== undefined && stops.length === 0 && h("p", { class: "quiet" }, "Nothing is stopped."),
-    mayStop && h("button", { type: "button", class: "danger", onClick: () => setOpen(true) }, "Stop …"),
+    value !== undefined && stops.length === 0 && el.p({ class: "quiet" }, "Nothing is stopped."),
+    mayStop && el.button({ type: "button", class: "danger", onClick: () => setOpen(true) }, "Stop …"),
     done !== undefined && h(StopNote, { of: done }),
     isOpen &&
       h(StopDialog, {
@@ -72,15 +71,12 @@ function StopPanel({ session }: { readonly session: SessionJson }): JSX.Element 
 /** What the stop ended, and the names in it that nobody knows. */
 function StopNote({ of: { ended, warnings } }: { readonly of: StopSetJson }): JSX.Element {
   const { approvals, votes, grants } = ended;
-  return h(
-    "div",
+  return el.div(
     { role: "status" },
-    h(
-      "p",
-      null,
+    el.p(
       `Approvals that the stop cancelled: ${approvals}. Approvals that lost their votes: ${votes}. Grants that ended: ${grants}.`,
     ),
-    warnings.map((warning) => h("p", { class: "problem", key: warning }, "Warning: ", h(Text, { of: warning }))),
+    warnings.map((warning) => el.p({ class: "problem", key: warning }, "Warning: ", h(Text, { of: warning }))),
   );
 }
 
@@ -97,13 +93,10 @@ function Stopped({ stop, mayLift, onLifted }: StoppedProps): JSX.Element {
     setProblem(answer.ok ? undefined : answer.problem);
     if (answer.ok) onLifted();
   };
-  return h(
-    "div",
+  return el.div(
     { class: "stopped" },
-    h(
-      "p",
-      null,
-      h("strong", null, "Stopped: ", h(Text, { of: scopeText(stop.scope) })),
+    el.p(
+      el.strong("Stopped: ", h(Text, { of: scopeText(stop.scope) })),
       " by ",
       h(Text, { of: stop.person }),
       " ",
@@ -111,11 +104,9 @@ function Stopped({ stop, mayLift, onLifted }: StoppedProps): JSX.Element {
       ": ",
       h(Text, { of: stop.why }),
       stop.root === null ? " " : " (set at the root) ",
-      h("a", { href: link(`/receipts/${stop.receipt}`) }, `row ${stop.receipt}`),
+      el.a({ href: link(`/receipts/${stop.receipt}`) }, `row ${stop.receipt}`),
     ),
-    mayLift &&
-      stop.root === null &&
-      h("button", { type: "button", class: "small", onClick: () => void lift() }, "Lift"),
+    mayLift && stop.root === null && el.button({ type: "button", class: "small", onClick: () => void lift() }, "Lift"),
     problem !== undefined && h(ProblemNote, { of: problem }),
   );
 }
@@ -163,7 +154,7 @@ function StopDialog({ onClose }: { readonly onClose: (set?: StopSetJson) => void
     ),
     h(Field, { id: "stop-word", label: `Type "${word}" to confirm`, value: typed, onText: setTyped }),
     problem !== undefined && h(ProblemNote, { of: problem }),
-    h("p", { class: "acts" }, h(Button, { kind: "danger", isOff: !isReady, onPress: send }, "Stop these calls")),
+    el.p({ class: "acts" }, h(Button, { kind: "danger", isOff: !isReady, onPress: send }, "Stop these calls")),
   );
 }
 
@@ -188,14 +179,11 @@ function Grants({ session }: { readonly session: SessionJson }): JSX.Element {
       h(
         Empty,
         { title: "No grant is in force" },
-        h(
-          "p",
-          null,
+        el.p(
           "A person who approves a call may let later calls like it through, within bounds. Such grants appear here with their uses.",
         ),
       ),
-    h(
-      "ul",
+    el.ul(
       { class: "grants" },
       grants.map((grant) => h(GrantOf, { key: grant.id, grant, mayRevoke, onChanged: () => again(true) })),
     ),
@@ -217,34 +205,29 @@ function GrantOf({ grant, mayRevoke, onChanged }: GrantProps): JSX.Element {
     if (answer.ok) onChanged();
   };
   const { status, tool_name: tool, key, used, uses, until, at, amounts, spent, decisions, needs, has, source } = grant;
-  return h(
-    "li",
-    null,
-    h(
-      "p",
-      null,
-      h("strong", null, h(Text, { of: tool })),
+  return el.li(
+    el.p(
+      el.strong(h(Text, { of: tool })),
       " by key ",
       h(Text, { of: key }),
       ", from ",
-      h("a", { href: link(`/receipts/${source}`) }, `receipt ${source}`),
+      el.a({ href: link(`/receipts/${source}`) }, `receipt ${source}`),
       ". Given by ",
       h(Text, { of: decisions.map(({ person }) => person).join(", ") }),
       status === "pending" && `; ${has} of ${needs} persons`,
       ".",
     ),
-    h("p", null, `${used} of ${uses} calls used. `, h(Countdown, { until, from: at, label: "left" })),
+    el.p(`${used} of ${uses} calls used. `, h(Countdown, { until, from: at, label: "left" })),
     Object.entries(amounts).map(([name, most]) =>
-      h("p", { key: name }, h("code", null, h(Text, { of: name })), `: ${spent[name] ?? "0"} of ${most}`),
+      el.p({ key: name }, el.code(h(Text, { of: name })), `: ${spent[name] ?? "0"} of ${most}`),
     ),
     h(GrantBounds, { of: { ...grant, sums: Object.keys(amounts) } }),
     mayRevoke &&
-      h(
-        "p",
+      el.p(
         { class: "acts" },
         status === "pending" &&
-          h("button", { type: "button", class: "small", onClick: () => void act("approve") }, "Approve this grant"),
-        h("button", { type: "button", class: "small", onClick: () => void act("revoke") }, "Revoke"),
+          el.button({ type: "button", class: "small", onClick: () => void act("approve") }, "Approve this grant"),
+        el.button({ type: "button", class: "small", onClick: () => void act("revoke") }, "Revoke"),
       ),
     problem !== undefined && h(ProblemNote, { of: problem }),
   );
@@ -257,46 +240,34 @@ function Keys({ session }: { readonly session: SessionJson }): JSX.Element {
     Panel,
     { title: "Keys" },
     problem !== undefined && h(ProblemNote, { of: problem }),
-    h(
-      "div",
+    el.div(
       { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Keys" },
-      h(
-        "table",
+      el.table(
         { class: "list" },
-        h(
-          "thead",
-          null,
-          h(
-            "tr",
-            null,
+        el.thead(
+          el.tr(
             ["Name", "Person", "May", "Groups", "Last used", ""].map((name) =>
-              h("th", { key: name, scope: "col" }, name === "" ? h("span", { class: "unseen" }, "Acts") : name),
+              el.th({ key: name, scope: "col" }, name === "" ? el.span({ class: "unseen" }, "Acts") : name),
             ),
           ),
         ),
-        h(
-          "tbody",
-          null,
+        el.tbody(
           (value?.keys ?? []).map((key) =>
-            h(
-              "tr",
+            el.tr(
               { key: `${key.tenant ?? ""}/${key.name}`, class: isRevoked(key) ? "off" : "" },
               h(NameOfKey, { of: key }),
-              h("td", null, h(Text, { of: key.person ?? "" })),
-              h("td", null, key.scopes.join(", ")),
-              h("td", null, h(Text, { of: (key.groups ?? []).join(", ") })),
-              h("td", null, key.last_used === null ? "never" : h(Ago, { at: Date.parse(key.last_used) })),
-              h(
-                "td",
-                null,
+              el.td(h(Text, { of: key.person ?? "" })),
+              el.td(key.scopes.join(", ")),
+              el.td(h(Text, { of: (key.groups ?? []).join(", ") })),
+              el.td(key.last_used === null ? "never" : h(Ago, { at: Date.parse(key.last_used) })),
+              el.td(
                 // A path of this console reaches only the keys of its own tenant. A name may exist in several.
                 !isRevoked(key) &&
                   key.tenant === session.tenant &&
-                  h(
-                    "button",
+                  el.button(
                     { type: "button", class: "small", onClick: () => setRevoking(key) },
                     "Revoke …",
-                    h("span", { class: "unseen" }, ` ${key.name}`),
+                    el.span({ class: "unseen" }, ` ${key.name}`),
                   ),
               ),
             ),
@@ -316,13 +287,12 @@ function Keys({ session }: { readonly session: SessionJson }): JSX.Element {
 }
 
 function NameOfKey({ of: { kind, name, state, tenant } }: { readonly of: KeyJson }): JSX.Element {
-  return h(
-    "th",
+  return el.th(
     { scope: "row" },
-    tenant !== null && h("span", { class: "quiet" }, tenant, "/"),
+    tenant !== null && el.span({ class: "quiet" }, tenant, "/"),
     h(Text, { of: name }),
-    kind === "host" && h("span", { class: "note" }, "an agent's host"),
-    state !== "active" && h("span", { class: "note" }, state),
+    kind === "host" && el.span({ class: "note" }, "an agent's host"),
+    state !== "active" && el.span({ class: "note" }, state),
   );
 }
 
@@ -340,18 +310,15 @@ function RevokeDialog({ of, onClose }: { readonly of: KeyJson; readonly onClose:
   return h(
     Dialog,
     { title: "Revoke a key", onClose },
-    h(
-      "p",
-      null,
+    el.p(
       "The key ",
-      h("strong", null, h(Text, { of: of.name })),
+      el.strong(h(Text, { of: of.name })),
       " stops working at once, and its sessions end. This cannot be undone.",
     ),
     problem !== undefined && h(ProblemNote, { of: problem }),
-    h(
-      "p",
+    el.p(
       { class: "acts" },
-      h("button", { type: "button", class: "danger", onClick: () => void revoke() }, "Revoke the key"),
+      el.button({ type: "button", class: "danger", onClick: () => void revoke() }, "Revoke the key"),
     ),
   );
 }

@@ -2,6 +2,7 @@ import { h, type JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import type { ApprovalDetailJson, GrantJson, Need, SameCall } from "../../approvals/mod.ts";
 import { jsonText, type Json, type ReceiptJson, type ReceiptPage, type SessionJson } from "../../wire/mod.ts";
+import { el } from "../elements.ts";
 import { queryText } from "../gate.ts";
 import { listen, missed } from "../live.ts";
 import {
@@ -51,29 +52,25 @@ export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Elemen
     const timer = setInterval(() => again(true), votesEveryMs);
     return () => clearInterval(timer);
   }, [waitsForMore, again]);
-  if (problem !== undefined) return h("div", null, h(Title, { text: "Approval" }), h(ProblemNote, { of: problem }));
-  if (value === undefined) return h("div", null, h(Title, { text: "Approval" }), h(Loading, null));
+  if (problem !== undefined) return el.div(h(Title, { text: "Approval" }), h(ProblemNote, { of: problem }));
+  if (value === undefined) return el.div(h(Title, { text: "Approval" }), h(Loading, null));
   const { tool_input: input = "null", platform_state: facts = "null" } = raw;
-  return h(
-    "article",
+  return el.article(
     { class: "approval" },
     h(
       Title,
       { text: value.tool_name },
       h(State, { of: value.status }),
-      h("a", { href: link("/"), class: "small button" }, "Inbox"),
+      el.a({ href: link("/"), class: "small button" }, "Inbox"),
     ),
-    h("p", { class: "sentence" }, h(Text, { of: reasonText(value.reason) })),
-    h(
-      "div",
+    el.p({ class: "sentence" }, h(Text, { of: reasonText(value.reason) })),
+    el.div(
       { class: "columns" },
-      h(
-        "div",
+      el.div(
         { class: "main" },
         h(Input, { approval: value, text: input }),
         // The buttons keep to the window's lower edge as soon as a reader comes to the end of the input.
-        h(
-          "div",
+        el.div(
           { class: "deciding" },
           h(PlatformFacts, { approval: value, text: facts }),
           h(GrantsFrom, { receipt: value.receipt }),
@@ -86,8 +83,7 @@ export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Elemen
           }),
         ),
       ),
-      h(
-        "div",
+      el.div(
         { class: "side" },
         h(Clocks, { approval: value }),
         h(Asked, { approval: value }),
@@ -111,18 +107,18 @@ function Input({ approval: { may_differ: mayDiffer, sent_as: alias }, text }: Ca
   return h(
     Panel,
     { title: "What the agent asked" },
-    alias !== undefined && h("p", { class: "quiet" }, "It sent the tool as ", h(Text, { of: alias }), "."),
+    alias !== undefined && el.p({ class: "quiet" }, "It sent the tool as ", h(Text, { of: alias }), "."),
     h(CallText, { text, label: "Input of the call", root: "input", mayDiffer }),
   );
 }
 
 function PlatformFacts({ approval: { at, key_kind: kind }, text }: CallProps): JSX.Element {
-  const source = h("span", { class: "quiet" }, h(FactsSource, { kind }), " when the agent asked, ", h(Ago, { at }));
+  const source = el.span({ class: "quiet" }, h(FactsSource, { kind }), " when the agent asked, ", h(Ago, { at }));
   return h(
     Panel,
     { title: "Facts from the platform", more: source },
     text === "null"
-      ? h("p", { class: "quiet" }, "The platform sent no facts.")
+      ? el.p({ class: "quiet" }, "The platform sent no facts.")
       : h(CallText, { text, label: "Facts", root: "platform" }),
   );
 }
@@ -171,14 +167,13 @@ function Asked({ approval }: { readonly approval: ApprovalDetailJson }): JSX.Ele
           "Session",
           session === null
             ? "none"
-            : h(
-                "a",
+            : el.a(
                 { href: link(`/receipts${queryText({ session_id: session, kind: "check" })}`) },
                 h(Text, { of: session }),
               ),
         ],
         ["Asked", asked === 1 ? "once" : `${asked} times. One decision is for all of them`],
-        ["Receipt", h("a", { href: link(`/receipts/${receipt}`) }, String(receipt))],
+        ["Receipt", el.a({ href: link(`/receipts/${receipt}`) }, String(receipt))],
         ["Mode", mode ?? "unknown"],
         ["Needs", groups.map(needText).join(", and ")],
         ...Object.entries(counters ?? {}).map(([name, value]) => [`${name}, before`, h(Text, { of: value })] as const),
@@ -197,30 +192,27 @@ function Votes({ approval }: { readonly approval: ApprovalDetailJson }): JSX.Ele
   const { decisions, has, needs } = approval;
   return h(
     Panel,
-    { title: "Decisions", more: h("span", { class: "count" }, `${has} of ${needs}`) },
+    { title: "Decisions", more: el.span({ class: "count" }, `${has} of ${needs}`) },
     decisions.length === 0
-      ? h("p", { class: "quiet" }, "Nobody has decided yet.")
-      : h(
-          "ul",
+      ? el.p({ class: "quiet" }, "Nobody has decided yet.")
+      : el.ul(
           { class: "said" },
           decisions.map(({ decision, person, at, comment, receipt, scope, until }) =>
-            h(
-              "li",
+            el.li(
               { key: receipt },
-              h("strong", null, h(Text, { of: person })),
+              el.strong(h(Text, { of: person })),
               decision === "approve" ? " approved " : " denied ",
               h(Ago, { at }),
               ", ",
-              h("a", { href: link(`/receipts/${receipt}`) }, `receipt ${receipt}`),
-              comment !== "" && h("blockquote", null, h(Text, { of: comment })),
+              el.a({ href: link(`/receipts/${receipt}`) }, `receipt ${receipt}`),
+              comment !== "" && el.blockquote(h(Text, { of: comment })),
               scope !== undefined &&
                 scope !== "call" &&
-                h(
-                  "p",
+                el.p(
                   { class: "quiet" },
                   scope === "tool" ? "Also this tool in this session." : "Also this rule for this key.",
                 ),
-              until !== undefined && h("p", { class: "quiet" }, "Until ", h(Moment, { at: until })),
+              until !== undefined && el.p({ class: "quiet" }, "Until ", h(Moment, { at: until })),
             ),
           ),
         ),
@@ -233,18 +225,16 @@ function SameCalls({ of }: { readonly of: readonly SameCall[] }): JSX.Element | 
   return h(
     Panel,
     { title: "The same call in other questions" },
-    h(
-      "ul",
+    el.ul(
       { class: "said" },
       of.map(({ id, status, session_id: session, differs, approved }) =>
-        h(
-          "li",
+        el.li(
           { key: id },
-          h("a", { href: link(`/approvals/${id}`) }, session === null ? "without a session" : h(Text, { of: session })),
+          el.a({ href: link(`/approvals/${id}`) }, session === null ? "without a session" : h(Text, { of: session })),
           " ",
           h(State, { of: status }),
-          differs.length > 0 && h("p", { class: "quiet" }, `Another ${differs.join(", ")} than here.`),
-          approved && h("p", null, "A person approved it, and it was not used."),
+          differs.length > 0 && el.p({ class: "quiet" }, `Another ${differs.join(", ")} than here.`),
+          approved && el.p("A person approved it, and it was not used."),
         ),
       ),
     ),
@@ -256,11 +246,10 @@ function GrantsFrom({ receipt }: { readonly receipt: number }): JSX.Element | nu
   const { value, again } = useAnswer<{ readonly grants: readonly GrantJson[] }>("/grants");
   useFollowed(["grant.", missed], again);
   if (value?.grants.some(({ source }) => source === receipt) !== true) return null;
-  return h(
-    "p",
+  return el.p(
     { class: "panel", role: "status" },
     "A grant from this call lets later calls like it through. A denial of this call does not end it. ",
-    h("a", { href: link("/access") }, "Look at the grant"),
+    el.a({ href: link("/access") }, "Look at the grant"),
   );
 }
 
@@ -276,20 +265,13 @@ function LastFive({ approval, input }: { readonly approval: ApprovalDetailJson; 
     Panel,
     { title: "The last five calls of this tool" },
     problem !== undefined && h(ProblemNote, { of: problem }),
-    value !== undefined &&
-      calls.length === 0 &&
-      h("p", { class: "quiet" }, "This key has not called this tool before."),
+    value !== undefined && calls.length === 0 && el.p({ class: "quiet" }, "This key has not called this tool before."),
     calls.length > 0 &&
-      h(
-        "table",
+      el.table(
         { class: "like" },
-        h("caption", { class: "quiet" }, "Bold: not the same as in this call."),
-        h("thead", null, h("tr", null, h("th", { scope: "col" }, "Answer"), h("th", { scope: "col" }, "Input"))),
-        h(
-          "tbody",
-          null,
-          calls.map((call) => h(Like, { key: call.seq, call, now })),
-        ),
+        el.caption({ class: "quiet" }, "Bold: not the same as in this call."),
+        el.thead(el.tr(el.th({ scope: "col" }, "Answer"), el.th({ scope: "col" }, "Input"))),
+        el.tbody(calls.map((call) => h(Like, { key: call.seq, call, now }))),
       ),
   );
 }
@@ -302,17 +284,13 @@ interface LikeProps {
 }
 
 function Like({ call, now }: LikeProps): JSX.Element {
-  return h(
-    "tr",
-    null,
-    h(
-      "td",
-      null,
+  return el.tr(
+    el.td(
       h(Verdict, { of: call.answered ?? "" }),
-      h("a", { href: link(`/receipts/${call.seq}`) }, `receipt ${call.seq}`),
+      el.a({ href: link(`/receipts/${call.seq}`) }, `receipt ${call.seq}`),
       h(Ago, { at: call.at }),
     ),
-    h("td", null, h(LikeInput, { call, now })),
+    el.td(h(LikeInput, { call, now })),
   );
 }
 
@@ -322,27 +300,24 @@ const likeCharacters = 40;
 function LikeInput({ call, now }: LikeProps): JSX.Element {
   const theirs = useMemo(() => recordedOf(call, "input"), [call]);
   const members = useMemo(() => (theirs === undefined ? [] : compared(theirs.value, now)), [theirs, now]);
-  if (theirs === undefined) return h("p", { class: "quiet" }, "Its input was erased.");
-  if (Array.isArray(theirs.value)) return h("p", { class: "quiet" }, "Its input was not kept whole.");
+  if (theirs === undefined) return el.p({ class: "quiet" }, "Its input was erased.");
+  if (Array.isArray(theirs.value)) return el.p({ class: "quiet" }, "Its input was not kept whole.");
   const others = members.filter(({ isSame }) => !isSame);
-  if (others.length === 0) return h("p", { class: "quiet" }, "The same input.");
+  if (others.length === 0) return el.p({ class: "quiet" }, "The same input.");
   const first = [...others, ...members.filter(({ isSame }) => isSame)].slice(0, likeMembers);
-  return h(
-    "ul",
-    null,
+  return el.ul(
     first.map(({ place, before, isSame }) => {
       const path = pathOf(place);
       const name = pathText(path);
       const value = isErased(theirs, path) ? "was erased" : before === undefined ? "is absent" : cut(jsonText(before));
-      return h(
-        "li",
+      return el.li(
         { key: name, class: isSame ? "same" : "other" },
         h(Text, { of: cut(name) }),
         " ",
         h(Text, { of: value }),
       );
     }),
-    members.length > first.length && h("li", { class: "same" }, restText(others.length, members.length)),
+    members.length > first.length && el.li({ class: "same" }, restText(others.length, members.length)),
   );
 }
 
@@ -369,18 +344,16 @@ function Timeline({ approval }: { readonly approval: ApprovalDetailJson }): JSX.
   return h(
     Panel,
     { title: "The session's last calls" },
-    session === null && h("p", { class: "quiet" }, "The call has no session."),
+    session === null && el.p({ class: "quiet" }, "The call has no session."),
     problem !== undefined && h(ProblemNote, { of: problem }),
-    h(
-      "ol",
+    el.ol(
       { class: "timeline" },
       (value?.receipts ?? []).map(({ seq, at, tool_name: sent, tool = sent, answered }) =>
-        h(
-          "li",
+        el.li(
           { key: seq, class: seq === approval.receipt ? "here" : "" },
           h(Verdict, { of: answered ?? "" }),
           " ",
-          h("a", { href: link(`/receipts/${seq}`) }, h(Text, { of: tool ?? "" })),
+          el.a({ href: link(`/receipts/${seq}`) }, h(Text, { of: tool ?? "" })),
           " ",
           h(Ago, { at }),
         ),

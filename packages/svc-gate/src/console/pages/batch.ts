@@ -1,6 +1,7 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { ApprovalDetailJson, ApprovalJson } from "../../approvals/mod.ts";
+import { el } from "../elements.ts";
 import { ask, type Problem } from "../gate.ts";
 import { callMembers, Dialog, FactsSource, Loading, ProblemNote, useAnswer } from "../parts.ts";
 import { reasonText, Text } from "../text.ts";
@@ -36,15 +37,10 @@ export default function BatchDialog({ approvals, onClose }: BatchProps): JSX.Ele
   return h(
     Dialog,
     { title: `${count} ${count === 1 ? "call" : "calls"}`, onClose },
-    h(
-      "p",
-      null,
-      "Read each call. Your decision is for all of them. If one has changed meanwhile, the gate decides none.",
-    ),
+    el.p("Read each call. Your decision is for all of them. If one has changed meanwhile, the gate decides none."),
     approvals.length > count &&
-      h("p", { class: "quiet" }, `At most ${decisionsMax} calls are decided together; the rest stay selected.`),
-    h(
-      "ol",
+      el.p({ class: "quiet" }, `At most ${decisionsMax} calls are decided together; the rest stay selected.`),
+    el.ol(
       { class: "batch" },
       listed.map((approval) =>
         h(Whole, {
@@ -55,23 +51,19 @@ export default function BatchDialog({ approvals, onClose }: BatchProps): JSX.Ele
         }),
       ),
     ),
-    h(
-      "div",
+    el.div(
       { class: "decide" },
       h(Comment, { id: "batch-comment", value: comment, onText: setComment }),
-      h("p", { class: "quiet" }, denialsText),
-      [...loaded.values()].includes(false) && h("p", { class: "note" }, opensText),
+      el.p({ class: "quiet" }, denialsText),
+      [...loaded.values()].includes(false) && el.p({ class: "note" }, opensText),
       problem !== undefined && h(ProblemNote, { of: problem }),
-      h(
-        "div",
+      el.div(
         { class: "two" },
-        h(
-          "button",
+        el.button(
           { type: "button", class: "deny", disabled: isBusy || !isComplete, onClick: () => void decide("deny") },
           `Deny all ${count}`,
         ),
-        h(
-          "button",
+        el.button(
           { type: "button", class: "approve", disabled: isBusy || !isComplete, onClick: () => void decide("approve") },
           `Approve all ${count}`,
         ),
@@ -95,28 +87,15 @@ function Whole({ approval, room, onLoaded }: WholeProps): JSX.Element {
   useEffect(() => {
     if (isLoaded) onLoaded(isCallShownWhole(input, room) && isCallShownWhole(facts, room));
   }, [isLoaded]);
-  return h(
-    "li",
-    null,
-    h(
-      "h3",
-      null,
-      h(Text, { of: tool }),
-      h("span", { class: "quiet" }, " ", h(Text, { of: reasonText(approval.reason) })),
-    ),
+  return el.li(
+    el.h3(h(Text, { of: tool }), el.span({ class: "quiet" }, " ", h(Text, { of: reasonText(approval.reason) }))),
     problem !== undefined && h(ProblemNote, { of: problem }),
     value === undefined && problem === undefined && h(Loading, {}),
     value !== undefined &&
-      h(CallText, {
-        text: input,
-        label: `Input of ${tool}`,
-        root: "input",
-        mayDiffer: value.may_differ,
-        room,
-      }),
+      h(CallText, { text: input, label: `Input of ${tool}`, root: "input", mayDiffer: value.may_differ, room }),
     value !== undefined &&
       facts !== "null" &&
-      h("h4", null, "Facts from the platform ", h(FactsSource, { kind: value.key_kind })),
+      el.h4("Facts from the platform ", h(FactsSource, { kind: value.key_kind })),
     value !== undefined &&
       facts !== "null" &&
       h(CallText, { text: facts, label: `Facts for ${tool}`, root: "platform", room }),

@@ -1,6 +1,7 @@
-import { h, type JSX } from "preact";
+import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import { el } from "../elements.ts";
 import { dayText, momentText, secondText } from "../time.ts";
 
 export interface Line {
@@ -44,37 +45,26 @@ export default function Chart({ title, times, end, lines }: ChartProps): JSX.Ele
       plot.destroy();
     };
   }, [times, lines]);
-  return h(
-    "figure",
+  return el.figure(
     { class: "chart" },
-    h("figcaption", null, title),
-    h("div", { ref: box, class: "plot", "aria-hidden": "true" }),
-    h(
-      "details",
-      null,
-      h("summary", null, `${title}, as a table`),
-      h(
-        "table",
+    el.figcaption(title),
+    el.div({ ref: box, class: "plot", "aria-hidden": "true" }),
+    el.details(
+      el.summary(`${title}, as a table`),
+      el.table(
         { class: "list" },
-        h(
-          "thead",
-          null,
-          h(
-            "tr",
-            null,
-            h("th", { scope: "col" }, "From"),
-            lines.map(({ label }) => h("th", { key: label, scope: "col" }, label)),
+        el.thead(
+          el.tr(
+            el.th({ scope: "col" }, "From"),
+            lines.map(({ label }) => el.th({ key: label, scope: "col" }, label)),
           ),
         ),
-        h(
-          "tbody",
-          null,
+        el.tbody(
           times.map((at, row) =>
-            h(
-              "tr",
+            el.tr(
               { key: at },
-              h("th", { scope: "row" }, momentText(at)),
-              lines.map(({ label, values }) => h("td", { key: label }, values[row] ?? 0)),
+              el.th({ scope: "row" }, momentText(at)),
+              lines.map(({ label, values }) => el.td({ key: label }, values[row] ?? 0)),
             ),
           ),
         ),

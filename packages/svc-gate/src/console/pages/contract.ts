@@ -1,6 +1,7 @@
 import { h, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { InForceJson, ReceiptJson, ReceiptPage, ReportJson } from "../../wire/mod.ts";
+import { el } from "../elements.ts";
 import { ask, commandText, queryText } from "../gate.ts";
 import { diffLines, type DiffLine } from "../lines.ts";
 import { Empty, Loading, Panel, ProblemNote, Title, useAnswer } from "../parts.ts";
@@ -17,19 +18,16 @@ export default function ContractPage(): JSX.Element {
   const counts = new Map<string, number>();
   // A rule has a line for each verdict.
   for (const { rule, receipts } of report.value?.by_rule ?? []) counts.set(rule, (counts.get(rule) ?? 0) + receipts);
-  return h(
-    "div",
-    null,
+  return el.div(
     h(
       Title,
       { text: named === undefined ? "Contract in force" : "Contract of a receipt" },
-      named !== undefined && h("a", { class: "small button", href: link("/contract") }, "In force"),
+      named !== undefined && el.a({ class: "small button", href: link("/contract") }, "In force"),
     ),
-    h(
-      "p",
+    el.p(
       { class: "sentence" },
       "To change it, edit the files on the gate's machine and run ",
-      h("code", null, commandText("reload")),
+      el.code(commandText("reload")),
       ".",
     ),
     problem !== undefined && h(ProblemNote, { of: problem }),
@@ -55,29 +53,26 @@ function Lines({ text, counts, rule: wanted }: LinesProps): JSX.Element {
     const rule = /^\s*-? *\{? *rule: *([\w-]+)/.exec(line)?.[1];
     const count = rule === undefined ? undefined : counts.get(`${contract}.${rule}`);
     const isWanted = rule !== undefined && `${contract}.${rule}` === wanted;
-    return h(
-      "tr",
+    return el.tr(
       isWanted ? { key: at, class: "here-line", ref: found } : { key: at },
-      h("td", { class: "number" }, at + 1),
-      h("td", { class: "line" }, h(SourceLine, { of: line })),
-      h(
-        "td",
+      el.td({ class: "number" }, at + 1),
+      el.td({ class: "line" }, h(SourceLine, { of: line })),
+      el.td(
         { class: "times" },
-        count !== undefined && h("a", { href: link("/rollout") }, `${count} ${count === 1 ? "call" : "calls"}`),
+        count !== undefined && el.a({ href: link("/rollout") }, `${count} ${count === 1 ? "call" : "calls"}`),
       ),
     );
   });
-  return h(
-    "div",
+  return el.div(
     { class: "scroll", tabIndex: 0, role: "region", "aria-label": "The contract's text" },
-    h("table", { class: "source" }, h("tbody", null, rows)),
+    el.table({ class: "source" }, el.tbody(rows)),
   );
 }
 
 /** A line of a file. Its indentation is shown as it is. */
 function SourceLine({ of }: { readonly of: string }): JSX.Element {
   const [indent = ""] = /^ */.exec(of) ?? [];
-  return h("span", null, indent, h(Text, { of: of.slice(indent.length) }));
+  return el.span(indent, h(Text, { of: of.slice(indent.length) }));
 }
 
 function Changes(): JSX.Element {
@@ -92,10 +87,9 @@ function Changes(): JSX.Element {
       h(
         Empty,
         { title: "The contract has not changed yet" },
-        h("p", null, "Each reload that changes it appears here with a text diff."),
+        el.p("Each reload that changes it appears here with a text diff."),
       ),
-    h(
-      "ul",
+    el.ul(
       { class: "changes" },
       rows.map((row) => h(Change, { key: row.seq, row })),
     ),
@@ -104,17 +98,14 @@ function Changes(): JSX.Element {
 
 function Change({ row }: { readonly row: ReceiptJson }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
-  return h(
-    "li",
-    null,
-    h("a", { href: link(`/receipts/${row.seq}`) }, `Row ${row.seq}`),
+  return el.li(
+    el.a({ href: link(`/receipts/${row.seq}`) }, `Row ${row.seq}`),
     " ",
     h(Text, { of: reasonText(row.reason ?? null) }),
     " ",
     h(Ago, { at: row.at }),
     " ",
-    h(
-      "button",
+    el.button(
       { type: "button", class: "small", "aria-expanded": isOpen, onClick: () => setOpen(!isOpen) },
       isOpen ? "Hide the diff" : "Show the diff",
     ),
@@ -129,27 +120,22 @@ function Diff({ seq }: { readonly seq: number }): JSX.Element {
     void loadDiff(seq).then(setLines);
   }, [seq]);
   if (lines === undefined) return h(Loading, {});
-  if (typeof lines === "string") return h("p", { class: "problem" }, lines);
+  if (typeof lines === "string") return el.p({ class: "problem" }, lines);
   const marks = { same: " ", added: "+", removed: "−" };
   const near = lines.filter(
     (line, at) => line.kind !== "same" || lines.slice(Math.max(0, at - 3), at + 4).some(({ kind }) => kind !== "same"),
   );
-  return h(
-    "div",
+  return el.div(
     { class: "scroll", tabIndex: 0, role: "region", "aria-label": "The change" },
-    h(
-      "table",
+    el.table(
       { class: "source diff" },
-      h(
-        "tbody",
-        null,
+      el.tbody(
         near.map(({ kind, text, number }, at) =>
-          h(
-            "tr",
+          el.tr(
             { key: at, class: kind },
-            h("td", { class: "number" }, number),
-            h("td", { class: "mark" }, marks[kind]),
-            h("td", { class: "line" }, h(SourceLine, { of: text })),
+            el.td({ class: "number" }, number),
+            el.td({ class: "mark" }, marks[kind]),
+            el.td({ class: "line" }, h(SourceLine, { of: text })),
           ),
         ),
       ),

@@ -2,6 +2,7 @@ import { Fragment, h, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApprovalDetailJson } from "../../approvals/mod.ts";
 import type { SessionJson } from "../../wire/mod.ts";
+import { el } from "../elements.ts";
 import { Button, Choice } from "../fields.ts";
 import { ask, gateNow, type Problem } from "../gate.ts";
 import { Panel, ProblemNote } from "../parts.ts";
@@ -43,7 +44,7 @@ export function Decide({ approval, isShownWhole, session, opens, onDecided }: De
     : status === "approved"
       ? approvedText(approval)
       : heldText(session);
-  return h(Panel, { title: "Decision" }, h("p", { role: "status" }, said, text), note);
+  return h(Panel, { title: "Decision" }, el.p({ role: "status" }, said, text), note);
 }
 
 interface DecideFormProps extends Omit<DecideProps, "onDecided"> {
@@ -113,32 +114,24 @@ function DecideForm(props: DecideFormProps): JSX.Element {
   return h(
     Fragment,
     null,
-    h(
-      "section",
+    el.section(
       { class: "panel decide", ref: form, "aria-labelledby": "decide-title" },
-      h(
-        "header",
-        null,
-        h("h2", { id: "decide-title", tabIndex: -1 }, isMine ? "You approved this call" : "Your decision"),
-      ),
+      el.header(el.h2({ id: "decide-title", tabIndex: -1 }, isMine ? "You approved this call" : "Your decision")),
       h(Comment, { id: "comment", value: comment, onText: setComment }),
-      h(
-        "div",
+      el.div(
         { class: "fields" },
         h(Choice, { id: "scope", label: "A denial is for", value: scope, onText: setScope, choices: scopes }),
         h(Choice, { id: "hours", label: "The denial holds for", value: hours, onText: setHours, choices: lengths }),
       ),
-      h("p", { class: "quiet" }, denialsText),
+      el.p({ class: "quiet" }, denialsText),
       offer !== false && !isGiven && h(GrantForm, { approval, offer, fields: grant, onChange: setGrant }),
     ),
-    h(
-      "section",
+    el.section(
       { class: "panel verdict", "aria-label": "Deny or approve" },
-      h("p", { role: "status" }, said, isGiven ? approvedText(approval) : effectText(approval)),
-      !isShownWhole && h("p", { class: "note" }, opensText),
+      el.p({ role: "status" }, said, isGiven ? approvedText(approval) : effectText(approval)),
+      !isShownWhole && el.p({ class: "note" }, opensText),
       note,
-      h(
-        "div",
+      el.div(
         { class: "two" },
         h(Button, { kind: "deny", isOff: isBusy, onPress: deny }, isGiven ? "Take it back: deny" : "Deny"),
         h(

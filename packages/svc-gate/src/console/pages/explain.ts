@@ -1,6 +1,7 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { readJson, type ExplainedJson, type ReceiptJson } from "../../wire/mod.ts";
+import { el } from "../elements.ts";
 import { useExample } from "../example.ts";
 import { Area, Button, Choice } from "../fields.ts";
 import { ask, sentence, type Problem } from "../gate.ts";
@@ -20,16 +21,12 @@ export default function ExplainPage(): JSX.Element {
   const receipt = query.get("receipt") ?? "";
   const hasReceipt = /^[1-9][0-9]*$/.test(receipt);
   const { call, setTyped, tools } = useCall(tool === "" && hasReceipt ? receipt : undefined, tool);
-  return h(
-    "div",
-    null,
+  return el.div(
     h(Title, { text: "Explain" }),
-    h("p", { class: "sentence" }, "Try a call. The gate records nothing and counts nothing."),
-    h(
-      "div",
+    el.p({ class: "sentence" }, "Try a call. The gate records nothing and counts nothing."),
+    el.div(
       { class: "columns" },
-      h(
-        "div",
+      el.div(
         { class: "main" },
         h(
           Panel,
@@ -125,26 +122,24 @@ function useExplanation(): Explaining {
 }
 
 function Result({ explained, problem }: Explanation): JSX.Element {
-  return h(
-    "div",
+  return el.div(
     { class: "side wide" },
-    problem !== undefined && h("pre", { class: "problem", role: "alert" }, h(SourceText, { of: problem.detail })),
+    problem !== undefined && el.pre({ class: "problem", role: "alert" }, h(SourceText, { of: problem.detail })),
     explained === undefined &&
       problem === undefined &&
-      h(Empty, { title: "The result appears here" }, h("p", null, "Each rule with the values of its operands.")),
+      h(Empty, { title: "The result appears here" }, el.p("Each rule with the values of its operands.")),
     explained !== undefined &&
       h(
         Panel,
         { title: "The result" },
-        h(
-          "p",
+        el.p(
           { role: "status" },
           h(Verdict, { of: explained.verdict }),
           " ",
           h(Text, { of: reasonText(explained.reason) }),
         ),
         explained.answered !== explained.verdict &&
-          h("p", { class: "quiet" }, `In the gate's mode the answer would be ${explained.answered}.`),
+          el.p({ class: "quiet" }, `In the gate's mode the answer would be ${explained.answered}.`),
         h(RuleList, { explained }),
       ),
   );

@@ -1,6 +1,7 @@
 import { h, type ComponentChildren, type JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { ReceiptPage, SessionJson } from "../../wire/mod.ts";
+import { el } from "../elements.ts";
 import { useExample } from "../example.ts";
 import { Area } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
@@ -19,21 +20,16 @@ export default function FirstSteps({ session }: { readonly session: SessionJson 
     return h(
       Empty,
       { title: "No call waits for a person" },
-      h(
-        "p",
-        null,
+      el.p(
         session.mode === "observe"
           ? "The gate observes: it lets every call through and asks no person. In assist or enforce mode, calls wait here."
           : "A call appears here when a rule of the contract says ESCALATE. This page shows it within a second.",
       ),
     );
-  return h(
-    "div",
+  return el.div(
     { class: "steps" },
-    h("h2", null, "The first minutes"),
-    h(
-      "ol",
-      null,
+    el.h2("The first minutes"),
+    el.ol(
       h(
         Step,
         { title: "Send a check", isDone: value !== undefined && !isNew },
@@ -42,11 +38,9 @@ export default function FirstSteps({ session }: { readonly session: SessionJson 
       h(
         Step,
         { title: "Write a rule", isDone: false },
-        h(
-          "p",
-          null,
+        el.p(
           "The file mandate.yaml names the contracts in force. Change a rule in a contract, try it on the page ",
-          h("a", { href: link("/explain") }, "Explain"),
+          el.a({ href: link("/explain") }, "Explain"),
           ", then put it in force:",
         ),
         h(Command, { text: "reload" }),
@@ -54,16 +48,14 @@ export default function FirstSteps({ session }: { readonly session: SessionJson 
       h(
         Step,
         { title: "Make a key for a person who decides", isDone: session.approvers },
-        h("p", null, "On the machine of the gate, add a person and make a key. Then sign in here with that key."),
+        el.p("On the machine of the gate, add a person and make a key. Then sign in here with that key."),
         h(Command, { text: "persons add anna" }),
-        h(Command, {
-          text: `keys create anna-laptop --scopes approve,receipts,rules --person anna${of}`,
-        }),
+        h(Command, { text: `keys create anna-laptop --scopes approve,receipts,rules --person anna${of}` }),
       ),
       h(
         Step,
         { title: "Enforce", isDone: session.mode !== "observe" },
-        h("p", null, "When the verdicts on the page ", h("a", { href: link("/rollout") }, "Rollout"), " are right:"),
+        el.p("When the verdicts on the page ", el.a({ href: link("/rollout") }, "Rollout"), " are right:"),
         h(Command, { text: "reload --mode enforce" }),
       ),
     ),
@@ -77,10 +69,9 @@ interface StepProps {
 }
 
 function Step({ title, isDone, children }: StepProps): JSX.Element {
-  return h(
-    "li",
+  return el.li(
     { class: isDone ? "done" : "" },
-    h("h3", null, title, isDone && h("span", { class: "quiet" }, " (done)")),
+    el.h3(title, isDone && el.span({ class: "quiet" }, " (done)")),
     children,
   );
 }
@@ -107,31 +98,22 @@ function SendCheck({ session, onSent }: { readonly session: SessionJson; readonl
     onSent();
   };
   if (session.mode !== "observe" || !session.scopes.includes("check"))
-    return h(
-      "p",
-      null,
+    return el.p(
       "Send a check from the agent's code, with a key of scope check. In observe mode, a key of that scope can send one here too.",
     );
-  return h(
-    "div",
-    null,
-    h(
-      "p",
-      null,
-      "The gate observes: it records its verdict and lets every call through. Send a check as an agent would:",
-    ),
+  return el.div(
+    el.p("The gate observes: it records its verdict and lets every call through. Send a check as an agent would:"),
     h(Area, { id: "first-check", label: "The body of a check", rows: 7, value: body, onText: setTyped, isCode: true }),
-    h("button", { type: "button", class: "primary", onClick: () => void send() }, "Send the check"),
+    el.button({ type: "button", class: "primary", onClick: () => void send() }, "Send the check"),
     problem !== undefined && h(ProblemNote, { of: problem }),
     checked !== undefined &&
-      h(
-        "p",
+      el.p(
         { role: "status" },
         h(Verdict, { of: checked.verdict }),
         " ",
         h(Text, { of: reasonText(checked.reason) }),
         " ",
-        h("a", { href: link(`/receipts/${checked.receipt.seq}`) }, `Receipt ${checked.receipt.seq}`),
+        el.a({ href: link(`/receipts/${checked.receipt.seq}`) }, `Receipt ${checked.receipt.seq}`),
       ),
   );
 }

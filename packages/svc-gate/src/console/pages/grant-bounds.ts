@@ -1,4 +1,5 @@
 import { h, type JSX } from "preact";
+import { el } from "../elements.ts";
 import { Text } from "../text.ts";
 
 interface GrantBoundsProps {
@@ -12,12 +13,11 @@ export function GrantBounds({ of }: GrantBoundsProps): JSX.Element {
     ["At most as in the source call", [...of.sums, ...of.most]],
     ["At least as in the source call", of.least],
   ] as const;
-  return h(
-    "p",
+  return el.p(
     { class: "quiet" },
     bounds.map(
       ([words, names]) =>
-        names.length > 0 && h("span", { key: words }, `${words}: `, h(Text, { of: names.join(", ") }), ". "),
+        names.length > 0 && el.span({ key: words }, `${words}: `, h(Text, { of: names.join(", ") }), ". "),
     ),
     "May differ: ",
     h(Text, { of: of.free.join(", ") || "nothing" }),

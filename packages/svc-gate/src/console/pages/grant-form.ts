@@ -1,6 +1,7 @@
 import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { ApprovalDetailJson, GrantOfferJson } from "../../approvals/mod.ts";
+import { el } from "../elements.ts";
 import { Button, Field, Tick } from "../fields.ts";
 import { ask, gateNow } from "../gate.ts";
 import { Text } from "../text.ts";
@@ -31,9 +32,7 @@ const minuteMs = 60_000;
 export function GrantForm({ approval, offer, fields, onChange }: GrantFormProps): JSX.Element {
   const [preview, setPreview] = useState("");
   if (fields === undefined)
-    return h(
-      "p",
-      null,
+    return el.p(
       h(
         Button,
         { kind: "link", onPress: () => onChange(firstFields(offer)) },
@@ -44,15 +43,13 @@ export function GrantForm({ approval, offer, fields, onChange }: GrantFormProps)
     setPreview("");
     onChange({ ...fields, ...more });
   };
-  return h(
-    "fieldset",
+  return el.fieldset(
     { class: "grant" },
-    h("legend", null, "Let later calls like this one through"),
+    el.legend("Let later calls like this one through"),
     h(Bounds, { approval, offer, fields, change }),
     h(Pins, { offer, fields, change }),
-    h("p", { role: "status" }, preview),
-    h(
-      "p",
+    el.p({ role: "status" }, preview),
+    el.p(
       { class: "acts" },
       h(Button, { kind: "small", onPress: async () => setPreview(await previewText(approval, fields)) }, "Preview"),
       h(Button, { kind: "small", onPress: () => onChange(undefined) }, "No grant"),
@@ -73,9 +70,7 @@ function Bounds({
   change,
 }: FieldsProps & { readonly approval: ApprovalDetailJson }): JSX.Element {
   const { amounts } = fields;
-  return h(
-    "div",
-    null,
+  return el.div(
     h(Field, {
       id: "grant-minutes",
       label: "For minutes",
@@ -105,11 +100,9 @@ function Bounds({
 
 function Pins({ offer, fields, change }: FieldsProps): JSX.Element {
   const { pins, free, anySession } = fields;
-  return h(
-    "div",
-    null,
+  return el.div(
     h(GrantBounds, { of: offer }),
-    offer.free.length > 0 && h("p", null, "Choose what else must stay the same:"),
+    offer.free.length > 0 && el.p("Choose what else must stay the same:"),
     offer.free.map((name) =>
       h(
         Tick,

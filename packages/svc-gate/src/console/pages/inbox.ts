@@ -2,6 +2,7 @@ import { h, type JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ApprovalJson } from "../../approvals/mod.ts";
 import type { SessionJson } from "../../wire/mod.ts";
+import { el } from "../elements.ts";
 import { ask, queryText, type Problem } from "../gate.ts";
 import { later } from "../later.ts";
 import { listen } from "../live.ts";
@@ -45,27 +46,23 @@ export default function Inbox({ session }: { readonly session: SessionJson }): J
   const toggle = (id: string): void => setChosen((old) => toggled(old, id));
   useKeys(list, mine, { toggle, help: () => setHelp(true) });
   const isWaiting = show === "";
-  return h(
-    "div",
-    null,
+  return el.div(
     h(Head, { show, count: waitingFor(found), onHelp: () => setHelp(true) }),
     h(Filters, { query }),
     found.problem !== undefined && h(ProblemNote, { of: found.problem }),
     !found.isLoaded && found.problem === undefined && h(Loading, {}),
-    h(
-      "div",
+    el.div(
       { class: "fresh", role: "status" },
       found.fresh.length > 0 &&
-        h("button", { type: "button", onClick: found.showFresh }, `Show ${found.fresh.length} new`),
+        el.button({ type: "button", onClick: found.showFresh }, `Show ${found.fresh.length} new`),
     ),
     found.isLoaded &&
       approvals.length === 0 &&
       found.fresh.length === 0 &&
       (query.has("tool") || query.has("key")
-        ? h(Empty, { title: "No call matches" }, h("p", null, "Remove a filter to see the other calls."))
+        ? h(Empty, { title: "No call matches" }, el.p("Remove a filter to see the other calls."))
         : h(Nothing, { session, show })),
-    h(
-      "div",
+    el.div(
       { ref: list, class: "inbox" },
       mine.length > 0 &&
         h(Section, { title: isWaiting ? "You may decide" : "", show, approvals: mine, chosen, toggle }),
@@ -106,12 +103,10 @@ function Head({ show, count, onHelp }: HeadProps): JSX.Element {
   return h(
     Title,
     { text: "Inbox", count },
-    h(
-      "nav",
+    el.nav(
       { class: "tabs", "aria-label": "Which approvals" },
       shows.map(([name, label]) =>
-        h(
-          "a",
+        el.a(
           {
             key: name,
             class: "tab",
@@ -122,7 +117,7 @@ function Head({ show, count, onHelp }: HeadProps): JSX.Element {
         ),
       ),
     ),
-    h("button", { type: "button", class: "small", onClick: onHelp }, "Keyboard ", h("kbd", null, "?")),
+    el.button({ type: "button", class: "small", onClick: onHelp }, "Keyboard ", el.kbd("?")),
   );
 }
 
@@ -136,12 +131,11 @@ function Selection({ approvals, onClear }: SelectionProps): JSX.Element | null {
   const [isDeciding, setDeciding] = useState(false);
   // The dialog stays, with the words that were typed, if others decide its calls meanwhile.
   if (approvals.length === 0 && !isDeciding) return null;
-  return h(
-    "div",
+  return el.div(
     { class: "bar", role: "region", "aria-label": "Selected calls" },
-    h("span", null, `${approvals.length} selected`),
-    h("button", { type: "button", class: "primary", onClick: () => setDeciding(true) }, "Look at each and decide …"),
-    h("button", { type: "button", onClick: onClear }, "Clear"),
+    el.span(`${approvals.length} selected`),
+    el.button({ type: "button", class: "primary", onClick: () => setDeciding(true) }, "Look at each and decide …"),
+    el.button({ type: "button", onClick: onClear }, "Clear"),
     isDeciding && h(BatchDialog, { approvals, onClose: () => setDeciding(false) }),
   );
 }
@@ -151,13 +145,13 @@ function Nothing({ session, show }: { readonly session: SessionJson; readonly sh
     return h(
       Empty,
       { title: "No approved call waits to be used" },
-      h("p", null, "An approved call is here until the agent asks again, or until its time is over."),
+      el.p("An approved call is here until the agent asks again, or until its time is over."),
     );
   if (show === "closed")
     return h(
       Empty,
       { title: "No approval has been closed yet" },
-      h("p", null, "Calls that were used, denied, cancelled or expired appear here."),
+      el.p("Calls that were used, denied, cancelled or expired appear here."),
     );
   return h(FirstSteps, { session });
 }
@@ -167,16 +161,14 @@ function Filters({ query }: { readonly query: URLSearchParams }): JSX.Element | 
   const names = ["tool", "key"].filter((name) => query.has(name));
   return names.length === 0
     ? null
-    : h(
-        "p",
+    : el.p(
         { class: "filters" },
         names.map((name) => h(Filter, { key: name, name, value: query.get(name) ?? "" })),
       );
 }
 
 function Filter({ name, value }: { readonly name: string; readonly value: string }): JSX.Element {
-  return h(
-    "button",
+  return el.button(
     {
       type: "button",
       class: "filter",
@@ -227,32 +219,25 @@ interface SectionProps {
 
 function Section({ title, show, approvals, chosen, toggle }: SectionProps): JSX.Element {
   const waiting = approvals.filter(({ status }) => status === "pending").length;
-  return h(
-    "section",
+  return el.section(
     { "aria-label": title === "" ? "Approvals" : title },
-    h(
-      "h2",
+    el.h2(
       { class: title === "" ? "unseen" : "section" },
       title === "" ? "Approvals" : title,
-      h("span", { class: "count" }, title === "" ? approvals.length : waiting),
+      el.span({ class: "count" }, title === "" ? approvals.length : waiting),
     ),
     groupsOf(approvals).map(({ name, rule, key, approvals: all }) =>
-      h(
-        "div",
+      el.div(
         { key: name, class: "group" },
-        h(
-          "h3",
-          null,
+        el.h3(
           h(Text, { of: rule }),
-          h(
-            "span",
+          el.span(
             { class: "quiet" },
             " asked by key ",
-            h("a", { href: link(`/${queryText({ show, key })}`) }, h(Text, { of: key })),
+            el.a({ href: link(`/${queryText({ show, key })}`) }, h(Text, { of: key })),
           ),
         ),
-        h(
-          "ul",
+        el.ul(
           { class: "rows" },
           all.map((approval, index) => {
             const isSame = all[index - 1]?.call === approval.call;
@@ -287,43 +272,36 @@ function Row({ approval, isSame, isChosen, toggle }: RowProps): JSX.Element {
   } = approval;
   const mayChoose = approval.may_decide && approval.batch && status === "pending";
   const amounts = Object.entries(approval.amounts);
-  return h(
-    "li",
+  return el.li(
     { class: `row ${status}`, "data-id": id },
     mayChoose
-      ? h("input", {
+      ? el.input({
           type: "checkbox",
           checked: isChosen,
           onChange: () => toggle(id),
           "aria-label": `Select the call of ${tool}`,
         })
-      : h("span", { class: "unchosen" }),
-    h(
-      "a",
+      : el.span({ class: "unchosen" }),
+    el.a(
       { href: link(`/approvals/${id}`), class: "what" },
-      h("span", { class: "tool" }, h(Text, { of: tool })),
-      h("span", { class: "reason" }, h(Text, { of: reasonText(reason) })),
+      el.span({ class: "tool" }, h(Text, { of: tool })),
+      el.span({ class: "reason" }, h(Text, { of: reasonText(reason) })),
     ),
-    h(
-      "span",
+    el.span(
       { class: "amount" },
-      amounts.map(([name, value]) =>
-        h("span", { key: name }, value, h("small", null, name.slice(name.lastIndexOf(".") + 1))),
-      ),
+      amounts.map(([name, value]) => el.span({ key: name }, value, el.small(name.slice(name.lastIndexOf(".") + 1)))),
     ),
-    h(
-      "span",
+    el.span(
       { class: "about" },
-      isSame && h("span", null, "the same call as above"),
-      session !== null && h("span", null, "session ", h(Text, { of: session })),
-      asked > 1 && h("span", null, `asked ${asked} times`),
-      needs > 1 && h("span", null, `${has} of ${needs} persons`),
+      isSame && el.span("the same call as above"),
+      session !== null && el.span("session ", h(Text, { of: session })),
+      asked > 1 && el.span(`asked ${asked} times`),
+      needs > 1 && el.span(`${has} of ${needs} persons`),
     ),
-    h(
-      "span",
+    el.span(
       { class: "when" },
       status === "pending" ? h(Countdown, { until, from: at, label: "left" }) : h(State, { of: status }),
-      h("span", { class: "quiet" }, "asked ", h(Ago, { at })),
+      el.span({ class: "quiet" }, "asked ", h(Ago, { at })),
     ),
   );
 }

@@ -1,4 +1,5 @@
 import { h, type JSX } from "preact";
+import { el } from "../elements.ts";
 import { Dialog } from "../parts.ts";
 
 const keys = [
@@ -15,16 +16,9 @@ export function KeysHelp({ onClose }: { readonly onClose: () => void }): JSX.Ele
   return h(
     Dialog,
     { title: "Keyboard", onClose },
-    h(
-      "table",
+    el.table(
       { class: "keys" },
-      h(
-        "tbody",
-        null,
-        keys.map(([key, what]) =>
-          h("tr", { key }, h("th", { scope: "row" }, h("kbd", null, key)), h("td", null, what)),
-        ),
-      ),
+      el.tbody(keys.map(([key, what]) => el.tr({ key }, el.th({ scope: "row" }, el.kbd(key)), el.td(what)))),
     ),
   );
 }

@@ -1,6 +1,7 @@
 import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { EndpointsJson, SessionJson, VerifiedJson } from "../../wire/mod.ts";
+import { el } from "../elements.ts";
 import { ask, type Problem } from "../gate.ts";
 import { Command, Facts, Loading, Panel, ProblemNote, Title, useAnswer } from "../parts.ts";
 import { Text } from "../text.ts";
@@ -8,12 +9,9 @@ import { Ago, Moment } from "../time.ts";
 
 /** The ledger: its head, who vouches for it, and what it still has to deliver. */
 export default function LedgerPage({ session }: { readonly session: SessionJson }): JSX.Element {
-  return h(
-    "div",
-    null,
+  return el.div(
     h(Title, { text: "Ledger" }),
-    h(
-      "div",
+    el.div(
       { class: "grid" },
       h(Head, { session }),
       h(Verify, null),
@@ -35,12 +33,11 @@ function Head({ session }: { readonly session: SessionJson }): JSX.Element {
         of: [
           ["Name", h(Text, { of: origin })],
           ["Rows", Number(rows).toLocaleString()],
-          ["Root", h("code", null, h(Text, { of: root }))],
-          ["Signed by", session.vkeys.map((key) => h("code", { key, class: "key" }, h(Text, { of: key })))],
+          ["Root", el.code(h(Text, { of: root }))],
+          ["Signed by", session.vkeys.map((key) => el.code({ key, class: "key" }, h(Text, { of: key })))],
         ],
       }),
-    h(
-      "p",
+    el.p(
       { class: "quiet" },
       "Keep a copy of this key elsewhere. With it, anyone can verify the ledger without trusting this gate.",
     ),
@@ -64,50 +61,43 @@ function Verify(): JSX.Element {
   return h(
     Panel,
     { title: "Verify" },
-    h("p", null, "The gate reads every row and compares its hashes."),
-    h(
-      "button",
+    el.p("The gate reads every row and compares its hashes."),
+    el.button(
       { type: "button", class: "primary", disabled: isBusy, onClick: () => void verify() },
       isBusy ? "Verifying …" : "Verify now",
     ),
     problem !== undefined && h(ProblemNote, { of: problem }),
     check !== undefined && h(Verified, { check, at }),
-    h("p", { class: "quiet" }, "A deep verification also decides every call again. Run it on the gate's machine:"),
+    el.p({ class: "quiet" }, "A deep verification also decides every call again. Run it on the gate's machine:"),
     h(Command, { text: "verify --deep" }),
   );
 }
 
 function Verified({ check, at }: { readonly check: VerifiedJson; readonly at: number }): JSX.Element {
   const { ok, rows, anchors, note } = check;
-  return h(
-    "div",
+  return el.div(
     { role: "status" },
-    h(
-      "p",
+    el.p(
       { class: ok ? "holds" : "problem" },
       ok ? `✓ ${rows.toLocaleString()} rows hold.` : `✕ The ledger is broken: ${JSON.stringify(check.first_broken)}`,
     ),
-    h("p", { class: "quiet" }, "Verified ", h(Ago, { at })),
+    el.p({ class: "quiet" }, "Verified ", h(Ago, { at })),
     anchors.length > 0 &&
-      h(
-        "table",
+      el.table(
         { class: "list" },
-        h("caption", null, "Who vouches for the rows"),
-        h(
-          "tbody",
-          null,
+        el.caption("Who vouches for the rows"),
+        el.tbody(
           anchors.map(({ by, seq, at: when }) =>
-            h(
-              "tr",
+            el.tr(
               { key: by },
-              h("th", { scope: "row" }, h(Text, { of: by })),
-              h("td", null, `up to row ${seq}`),
-              h("td", null, when === null ? "" : h(Ago, { at: when })),
+              el.th({ scope: "row" }, h(Text, { of: by })),
+              el.td(`up to row ${seq}`),
+              el.td(when === null ? "" : h(Ago, { at: when })),
             ),
           ),
         ),
       ),
-    note !== undefined && h("p", { class: "note" }, h(Text, { of: note })),
+    note !== undefined && el.p({ class: "note" }, h(Text, { of: note })),
   );
 }
 
@@ -117,21 +107,16 @@ function Deliveries(): JSX.Element {
     Panel,
     { title: "Webhooks" },
     problem !== undefined && h(ProblemNote, { of: problem }),
-    value?.endpoints.length === 0 && h("p", { class: "quiet" }, "No endpoint is set (SVC_NOTIFY)."),
+    value?.endpoints.length === 0 && el.p({ class: "quiet" }, "No endpoint is set (SVC_NOTIFY)."),
     (value?.endpoints ?? []).map(({ endpoint, row, waiting, died, dead }) =>
-      h(
-        "div",
+      el.div(
         { key: endpoint },
-        h("h3", null, h(Text, { of: endpoint })),
-        h(
-          "p",
-          null,
+        el.h3(h(Text, { of: endpoint })),
+        el.p(
           `Delivered up to row ${row} of ${value?.rows ?? 0}. ${waiting.length} wait for another attempt. ${died} could not be delivered.`,
         ),
-        h(
-          "ul",
-          null,
-          dead.map(({ id, at, why }) => h("li", { key: id }, h(Moment, { at }), " ", h(Text, { of: `${id}: ${why}` }))),
+        el.ul(
+          dead.map(({ id, at, why }) => el.li({ key: id }, h(Moment, { at }), " ", h(Text, { of: `${id}: ${why}` }))),
         ),
       ),
     ),

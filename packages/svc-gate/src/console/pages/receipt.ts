@@ -1,6 +1,7 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { ExplainedJson, ReceiptJson, SessionJson } from "../../wire/mod.ts";
+import { el } from "../elements.ts";
 import { queryText } from "../gate.ts";
 import { callMembers, Facts, FactsSource, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
 import { askedIn, prove, type Proof } from "../proof.ts";
@@ -19,29 +20,24 @@ interface ReceiptProps {
 export default function ReceiptPageOf({ seq, session }: ReceiptProps): JSX.Element {
   const { value, raw, problem } = useAnswer<ReceiptJson>(`/receipts/${seq}`, callMembers);
   const title = `Receipt ${seq}`;
-  if (problem !== undefined) return h("div", null, h(Title, { text: title }), h(ProblemNote, { of: problem }));
-  if (value === undefined) return h("div", null, h(Title, { text: title }), h(Loading, null));
+  if (problem !== undefined) return el.div(h(Title, { text: title }), h(ProblemNote, { of: problem }));
+  if (value === undefined) return el.div(h(Title, { text: title }), h(Loading, null));
   const isCheck = value.act === undefined && typeof value.verdict === "string";
-  return h(
-    "article",
-    null,
+  return el.article(
     h(
       Title,
       { text: title },
       typeof value.answered === "string" && h(Verdict, { of: value.answered }),
-      h(
-        "nav",
+      el.nav(
         { class: "pager", "aria-label": "Rows" },
-        seq > 1 && h("a", { class: "small button", href: link(`/receipts/${seq - 1}`) }, "Row before"),
-        h("a", { class: "small button", href: link(`/receipts/${seq + 1}`) }, "Row after"),
+        seq > 1 && el.a({ class: "small button", href: link(`/receipts/${seq - 1}`) }, "Row before"),
+        el.a({ class: "small button", href: link(`/receipts/${seq + 1}`) }, "Row after"),
       ),
     ),
-    h("p", { class: "sentence" }, h(Text, { of: reasonText(value.reason ?? null) })),
-    h(
-      "div",
+    el.p({ class: "sentence" }, h(Text, { of: reasonText(value.reason ?? null) })),
+    el.div(
       { class: "columns" },
-      h(
-        "div",
+      el.div(
         { class: "main" },
         h(
           Panel,
@@ -57,8 +53,7 @@ export default function ReceiptPageOf({ seq, session }: ReceiptProps): JSX.Eleme
         isCheck && h(RulesOf, { seq, fallback: [value.rule ?? ""] }),
         isCheck && h(AgainNow, { seq }),
       ),
-      h(
-        "div",
+      el.div(
         { class: "side" },
         h(About, { receipt: value }),
         isCheck && h(Story, { receipt: value }),
@@ -75,17 +70,13 @@ function Bytes({ receipt }: { readonly receipt: ReceiptJson }): JSX.Element {
   return h(
     Panel,
     { title: "Leaf and evidence" },
-    h(
-      "details",
-      null,
-      h("summary", null, "The leaf, which is hashed"),
-      h("pre", { class: "received", tabIndex: 0 }, h(Text, { of: receipt.leaf })),
+    el.details(
+      el.summary("The leaf, which is hashed"),
+      el.pre({ class: "received", tabIndex: 0 }, h(Text, { of: receipt.leaf })),
     ),
-    h(
-      "details",
-      null,
-      h("summary", null, `The ${receipt.evidence.length} parts of the evidence`),
-      h("pre", { class: "received", tabIndex: 0 }, h(Text, { of: receipt.evidence.join("\n") })),
+    el.details(
+      el.summary(`The ${receipt.evidence.length} parts of the evidence`),
+      el.pre({ class: "received", tabIndex: 0 }, h(Text, { of: receipt.evidence.join("\n") })),
     ),
   );
 }
@@ -110,20 +101,20 @@ function About({ receipt }: { readonly receipt: ReceiptJson }): JSX.Element {
   if (act !== undefined) rows.push(["Event", h(Text, { of: act })]);
   if (typeof verdict === "string") rows.push(["Verdict", h(Verdict, { of: verdict })]);
   if (verdict !== answered && typeof answered === "string")
-    rows.push(["Answered", h("span", null, h(Verdict, { of: answered }), ` in mode ${mode ?? ""}`)]);
+    rows.push(["Answered", el.span(h(Verdict, { of: answered }), ` in mode ${mode ?? ""}`)]);
   if (typeof rule === "string") rows.push(["Rule", h(Text, { of: rule })]);
   if (typeof key === "string")
-    rows.push(["Key", h("a", { href: link(`/receipts${queryText({ key })}`) }, h(Text, { of: key }))]);
+    rows.push(["Key", el.a({ href: link(`/receipts${queryText({ key })}`) }, h(Text, { of: key }))]);
   if (typeof session === "string")
     rows.push([
       "Session",
-      h("a", { href: link(`/receipts${queryText({ session_id: session })}`) }, h(Text, { of: session })),
+      el.a({ href: link(`/receipts${queryText({ session_id: session })}`) }, h(Text, { of: session })),
     ]);
   if (typeof mode === "string") rows.push(["Mode", mode]);
   if (typeof contract === "string")
     rows.push([
       "Contract",
-      h("a", { href: link(`/contract${queryText({ contract })}`) }, h("code", null, contract.slice(0, 19))),
+      el.a({ href: link(`/contract${queryText({ contract })}`) }, el.code(contract.slice(0, 19))),
     ]);
   return h(Panel, { title: "About" }, h(Facts, { of: rows }));
 }
@@ -148,24 +139,21 @@ function Story({ receipt }: { readonly receipt: ReceiptJson }): JSX.Element | nu
   return h(
     Panel,
     { title: "Approval" },
-    h("p", null, hows[how] ?? how),
+    el.p(hows[how] ?? how),
     row !== undefined && h(ApprovalLink, { row }),
     how === "opened" &&
       approval !== undefined &&
-      h("p", null, "It replaced the one of ", h("a", { href: link(`/receipts/${approval}`) }, `row ${approval}`), "."),
-    stop !== undefined && h("p", null, h("a", { href: link(`/receipts/${stop}`) }, `The stop is row ${stop}.`)),
-    grant !== undefined && h("p", null, h("a", { href: link(`/receipts/${grant}`) }, `The grant is row ${grant}.`)),
+      el.p("It replaced the one of ", el.a({ href: link(`/receipts/${approval}`) }, `row ${approval}`), "."),
+    stop !== undefined && el.p(el.a({ href: link(`/receipts/${stop}`) }, `The stop is row ${stop}.`)),
+    grant !== undefined && el.p(el.a({ href: link(`/receipts/${grant}`) }, `The grant is row ${grant}.`)),
   );
 }
 
 function ApprovalLink({ row }: { readonly row: number }): JSX.Element | null {
   const { value } = useAnswer<ReceiptJson>(`/receipts/${row}`, callMembers);
   if (value === undefined) return null;
-  return h(
-    "p",
-    null,
-    h(
-      "a",
+  return el.p(
+    el.a(
       { href: link(`/approvals/apr_${row}_${value.hash.slice(0, 32)}`) },
       `The approval of row ${row}, with who said what`,
     ),
@@ -185,13 +173,11 @@ function Outcome({ receipt: { answered, outcome } }: { readonly receipt: Receipt
     Panel,
     { title: "Outcome" },
     outcome === undefined
-      ? h("p", null, none)
-      : h(
-          "p",
-          null,
+      ? el.p(none)
+      : el.p(
           outcomes[outcome.status] ?? outcome.status,
           ", ",
-          h("a", { href: link(`/receipts/${outcome.seq}`) }, `row ${outcome.seq}`),
+          el.a({ href: link(`/receipts/${outcome.seq}`) }, `row ${outcome.seq}`),
         ),
   );
 }
@@ -206,23 +192,16 @@ function AgainNow({ seq }: { readonly seq: number }): JSX.Element {
   return h(
     Panel,
     { title: "Under the contract in force now" },
-    h(
-      "p",
+    el.p(
       { class: "acts" },
-      !isAsked && h("button", { type: "button", onClick: () => setAsked(true) }, "Decide again"),
-      h(
-        "a",
-        { class: "button", href: link(`/explain${queryText({ receipt: seq })}`) },
-        "Change the call and explain it",
-      ),
+      !isAsked && el.button({ type: "button", onClick: () => setAsked(true) }, "Decide again"),
+      el.a({ class: "button", href: link(`/explain${queryText({ receipt: seq })}`) }, "Change the call and explain it"),
     ),
     isAsked && value === undefined && problem === undefined && h(Loading, null),
     problem !== undefined && h(ProblemNote, { of: problem }),
     value !== undefined &&
-      h(
-        "div",
-        null,
-        h("p", null, h(Verdict, { of: value.verdict }), " ", h(Text, { of: reasonText(value.reason) })),
+      el.div(
+        el.p(h(Verdict, { of: value.verdict }), " ", h(Text, { of: reasonText(value.reason) })),
         h(RuleList, { explained: value }),
       ),
   );
@@ -239,37 +218,31 @@ function ProofPanel({ receipt, raw, session }: ReceiptProofProps): JSX.Element {
   }, [receipt.hash]);
   if (proof === undefined) return h(Panel, { title: "Proof" }, h(Loading, null));
   if (typeof proof === "string")
-    return h(Panel, { title: "Proof" }, h("p", { class: "problem" }, "This browser could not make the proof. ", proof));
+    return h(Panel, { title: "Proof" }, el.p({ class: "problem" }, "This browser could not make the proof. ", proof));
   const holds = proof.steps.every((step) => step.holds);
   return h(
     Panel,
     { title: "Proof" },
-    h(
-      "p",
+    el.p(
       { class: holds ? "holds" : "problem", role: "status" },
       holds
         ? "The proof holds. This browser computed it."
         : "The proof does NOT hold: keep this page, and verify the ledger.",
     ),
-    h(
-      "ol",
+    el.ol(
       { class: "proof" },
       proof.steps.map(({ what, holds: isTrue }) =>
-        h("li", { key: what, class: isTrue ? "yes" : "no" }, isTrue ? "✓ " : "✕ ", what),
+        el.li({ key: what, class: isTrue ? "yes" : "no" }, isTrue ? "✓ " : "✕ ", what),
       ),
     ),
-    h(
-      "p",
+    el.p(
       { class: "quiet" },
       "The row is unchanged, and it is in the ledger that this key signs. ",
       "The key came from this gate, so compare it with your own copy.",
     ),
-    h("code", { class: "key" }, h(Text, { of: proof.signer })),
-    h(
-      "p",
-      null,
-      h(
-        "button",
+    el.code({ class: "key" }, h(Text, { of: proof.signer })),
+    el.p(
+      el.button(
         { type: "button", class: "small", onClick: () => save(`row-${receipt.seq}.tlog-proof`, proof.file) },
         "Download the proof",
       ),

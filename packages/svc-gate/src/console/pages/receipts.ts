@@ -1,6 +1,7 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { ReceiptJson, ReceiptPage } from "../../wire/mod.ts";
+import { el } from "../elements.ts";
 import { queryText } from "../gate.ts";
 import { listen } from "../live.ts";
 import { Empty, Loading, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
@@ -41,14 +42,11 @@ export default function Receipts(): JSX.Element {
       stop();
     };
   }, [isLive, isFirst, again]);
-  return h(
-    "div",
-    null,
+  return el.div(
     h(
       Title,
       { text: "Receipts" },
-      h(
-        "button",
+      el.button(
         { type: "button", class: "small", "aria-pressed": isLive, disabled: !isFirst, onClick: () => setLive(!isLive) },
         isLive ? "Live: on" : "Live: off",
       ),
@@ -60,16 +58,15 @@ export default function Receipts(): JSX.Element {
       h(
         Empty,
         { title: "No receipt matches" },
-        h("p", null, "Each call that an agent asks about gets one row here. Remove a filter, or send a check."),
+        el.p("Each call that an agent asks about gets one row here. Remove a filter, or send a check."),
       ),
     value !== undefined && value.receipts.length > 0 && h(Table, { receipts: value.receipts }),
     value !== undefined &&
-      h(
-        "nav",
+      el.nav(
         { class: "pager", "aria-label": "More receipts" },
-        !isFirst && h("button", { type: "button", onClick: () => setQuery({ before: undefined }) }, "Newest"),
+        !isFirst && el.button({ type: "button", onClick: () => setQuery({ before: undefined }) }, "Newest"),
         value.next !== null &&
-          h("button", { type: "button", onClick: () => setQuery({ before: String(value.next) }) }, "Older"),
+          el.button({ type: "button", onClick: () => setQuery({ before: String(value.next) }) }, "Older"),
       ),
   );
 }
@@ -84,15 +81,13 @@ function Filters({ query }: { readonly query: URLSearchParams }): JSX.Element {
     );
     setQuery({ ...Object.fromEntries(entries), before: undefined });
   };
-  return h(
-    "form",
+  return el.form(
     { class: "filters", onSubmit: submit, key: query.toString() },
     texts.map(([name, label]) =>
-      h(
-        "label",
+      el.label(
         { key: name },
         label,
-        h("input", {
+        el.input({
           name,
           defaultValue: query.get(name) ?? "",
           placeholder: name === "since" || name === "until" ? "2026-01-31" : "",
@@ -100,69 +95,53 @@ function Filters({ query }: { readonly query: URLSearchParams }): JSX.Element {
       ),
     ),
     choices.map(([name, label, values]) =>
-      h(
-        "label",
+      el.label(
         { key: name },
         label,
-        h(
-          "select",
+        el.select(
           { name, defaultValue: query.get(name) ?? "" },
-          h("option", { value: "" }, name === "kind" ? "checks" : "any"),
-          values.map((each) => h("option", { key: each, value: each, selected: query.get(name) === each }, each)),
+          el.option({ value: "" }, name === "kind" ? "checks" : "any"),
+          values.map((each) => el.option({ key: each, value: each, selected: query.get(name) === each }, each)),
         ),
       ),
     ),
-    h("button", { type: "submit", class: "primary" }, "Filter"),
-    h("a", { class: "button", href: link("/receipts") }, "Clear"),
+    el.button({ type: "submit", class: "primary" }, "Filter"),
+    el.a({ class: "button", href: link("/receipts") }, "Clear"),
   );
 }
 
 function Table({ receipts }: { readonly receipts: readonly ReceiptJson[] }): JSX.Element {
-  return h(
-    "table",
+  return el.table(
     { class: "list receipts" },
-    h("caption", { class: "unseen" }, "Receipts, the newest first"),
-    h(
-      "thead",
-      null,
-      h(
-        "tr",
-        null,
+    el.caption({ class: "unseen" }, "Receipts, the newest first"),
+    el.thead(
+      el.tr(
         ["Row", "Answer", "Tool and reason", "Key", "Session", "When"].map((name) =>
-          h("th", { key: name, scope: "col" }, name),
+          el.th({ key: name, scope: "col" }, name),
         ),
       ),
     ),
-    h(
-      "tbody",
-      null,
-      receipts.map((receipt) => h(Line, { key: receipt.seq, receipt })),
-    ),
+    el.tbody(receipts.map((receipt) => h(Line, { key: receipt.seq, receipt }))),
   );
 }
 
 function Line({ receipt }: { readonly receipt: ReceiptJson }): JSX.Element {
   const { seq, answered, verdict, tool_name: sent, tool = sent, act, reason, key, session_id: session, at } = receipt;
-  return h(
-    "tr",
-    null,
-    h("td", null, h("a", { href: link(`/receipts/${seq}`) }, String(seq))),
-    h(
-      "td",
-      null,
+  return el.tr(
+    el.td(el.a({ href: link(`/receipts/${seq}`) }, String(seq))),
+    el.td(
       typeof answered === "string" ? h(Verdict, { of: answered }) : "",
-      verdict !== answered && typeof verdict === "string" && h("small", null, `the rules say ${verdict}`),
+      verdict !== answered && typeof verdict === "string" && el.small(`the rules say ${verdict}`),
     ),
-    h(
-      "td",
+    el.td(
       { class: "wide" },
-      h("strong", null, h(Text, { of: tool ?? act ?? "" })),
-      sent !== tool && h("span", { class: "quiet" }, " sent as ", h(Text, { of: sent ?? "" })),
+      el.strong(h(Text, { of: tool ?? act ?? "" })),
+      sent !== tool && el.span({ class: "quiet" }, " sent as ", h(Text, { of: sent ?? "" })),
       " ",
-      h("span", { class: "reason" }, h(Text, { of: reasonText(reason ?? null) })),
+      el.span({ class: "reason" }, h(Text, { of: reasonText(reason ?? null) })),
     ),
-    h("td", null, h(Text, { of: key ?? "" })),
-    h("td", null, h(Text, { of: session ?? "" })),
-    h("td", null, h(Ago, { at }), h("small", null, momentText(at))),
+    el.td(h(Text, { of: key ?? "" })),
+    el.td(h(Text, { of: session ?? "" })),
+    el.td(h(Ago, { at }), el.small(momentText(at))),
   );
 }

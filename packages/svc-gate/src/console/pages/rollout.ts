@@ -1,6 +1,7 @@
 import { h, type JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import type { DecidedRule, ReportJson, SessionJson, SliceJson } from "../../wire/mod.ts";
+import { el } from "../elements.ts";
 import { queryText } from "../gate.ts";
 import { later } from "../later.ts";
 import { Empty, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
@@ -29,18 +30,14 @@ export default function Rollout({ session }: { readonly session: SessionJson }):
     [days],
   );
   const { value, problem } = useAnswer<ReportJson>(`/report${queryText({ since })}`);
-  return h(
-    "div",
-    null,
+  return el.div(
     h(
       Title,
       { text: "Rollout" },
-      h(
-        "nav",
+      el.nav(
         { class: "tabs", "aria-label": "Period" },
         spans.map(([name, label]) =>
-          h(
-            "a",
+          el.a(
             {
               key: name,
               class: "tab",
@@ -58,7 +55,7 @@ export default function Rollout({ session }: { readonly session: SessionJson }):
       h(
         Empty,
         { title: "No receipts in this time" },
-        h("p", null, "Charts of verdicts, rules and decisions appear here after the first checks."),
+        el.p("Charts of verdicts, rules and decisions appear here after the first checks."),
       ),
     value !== undefined && value.receipts > 0 && h(Found, { report: value, mode: session.mode }),
   );
@@ -70,11 +67,8 @@ function Found({ report, mode }: { readonly report: ReportJson; readonly mode: s
   const end = slices.at(-1)?.to ?? to;
   const verdicts = useMemo(() => verdictLines(slices), [slices]);
   const decisions = useMemo(() => decisionLines(slices), [slices]);
-  return h(
-    "div",
-    null,
-    h(
-      "p",
+  return el.div(
+    el.p(
       { class: "sentence" },
       `${counted(receipts, "call")}, `,
       h(Moment, { at: from }),
@@ -82,8 +76,7 @@ function Found({ report, mode }: { readonly report: ReportJson; readonly mode: s
       h(Moment, { at: to }),
       softened > 0 && `. For ${counted(softened, "call")} the mode made the answer more lenient than the verdict.`,
     ),
-    h(
-      "div",
+    el.div(
       { class: "grid" },
       h(Panel, { title: "Verdicts over time" }, h(Chart, { title: "Calls by verdict", times, end, lines: verdicts })),
       h(Panel, { title: "Decisions over time" }, h(Chart, { title: "Approvals", times, end, lines: decisions })),
@@ -193,39 +186,34 @@ function Shares({ title, lines }: { readonly title: string; readonly lines: read
   return h(
     Panel,
     { title },
-    lines.length === 0 && h("p", { class: "quiet" }, "Nothing was refused or held."),
-    h(
-      "table",
+    lines.length === 0 && el.p({ class: "quiet" }, "Nothing was refused or held."),
+    el.table(
       { class: "shares" },
-      h(
-        "tbody",
-        null,
+      el.tbody(
         lines
           .slice(0, shareRows)
           .map(({ name, key = "", verdict, count, href }) =>
-            h(
-              "tr",
+            el.tr(
               { key: JSON.stringify([name, key, verdict]) },
-              h(
-                "th",
+              el.th(
                 { scope: "row" },
-                href === undefined ? h(Text, { of: name }) : h("a", { href: link(href) }, h(Text, { of: name })),
-                key !== "" && h("span", { class: "quiet" }, " of key ", h(Text, { of: key })),
+                href === undefined ? h(Text, { of: name }) : el.a({ href: link(href) }, h(Text, { of: name })),
+                key !== "" && el.span({ class: "quiet" }, " of key ", h(Text, { of: key })),
               ),
-              h("td", null, verdict !== "" && h(Verdict, { of: verdict })),
-              h("td", null, h(Bar, { share: count / most, of: verdict }), " ", count.toLocaleString()),
+              el.td(verdict !== "" && h(Verdict, { of: verdict })),
+              el.td(h(Bar, { share: count / most, of: verdict }), " ", count.toLocaleString()),
             ),
           ),
       ),
     ),
-    lines.length > shareRows && h("p", { class: "quiet" }, `and ${lines.length - shareRows} more`),
+    lines.length > shareRows && el.p({ class: "quiet" }, `and ${lines.length - shareRows} more`),
   );
 }
 
 /** A length beside its number, in the colour and with the pattern of a verdict. */
 function Bar({ share, of = "" }: { readonly share: number; readonly of?: string }): JSX.Element {
-  const bar = h("span", { style: { width: `${share * 100}%` } });
-  return h("span", { class: "portion", "data-verdict": of, "aria-hidden": "true" }, bar);
+  const bar = el.span({ style: { width: `${share * 100}%` } });
+  return el.span({ class: "portion", "data-verdict": of, "aria-hidden": "true" }, bar);
 }
 
 function Decided({ rules }: { readonly rules: readonly DecidedRule[] }): JSX.Element {
@@ -234,52 +222,41 @@ function Decided({ rules }: { readonly rules: readonly DecidedRule[] }): JSX.Ele
   return h(
     Panel,
     { title: "What persons decided", class: "full" },
-    rules.length === 0 && h("p", { class: "quiet" }, "No call has waited for a person in this time."),
+    rules.length === 0 && el.p({ class: "quiet" }, "No call has waited for a person in this time."),
     rules.length > 0 &&
-      h(
-        "div",
+      el.div(
         { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Decisions by rule" },
-        h(
-          "table",
+        el.table(
           { class: "list" },
-          h(
-            "thead",
-            null,
-            h(
-              "tr",
-              null,
+          el.thead(
+            el.tr(
               ["Rule", "Opened", "Approved", "Denied", "Expired", "Under 3 s", "Median to decide", "90 % within"].map(
-                (name) => h("th", { key: name, scope: "col" }, name),
+                (name) => el.th({ key: name, scope: "col" }, name),
               ),
             ),
           ),
-          h(
-            "tbody",
-            null,
+          el.tbody(
             rules.map((each) =>
-              h(
-                "tr",
+              el.tr(
                 { key: each.rule },
-                h(
-                  "th",
+                el.th(
                   { scope: "row" },
-                  h("a", { href: link(`/contract${queryText({ rule: each.rule })}`) }, h(Text, { of: each.rule })),
+                  el.a({ href: link(`/contract${queryText({ rule: each.rule })}`) }, h(Text, { of: each.rule })),
                   each.always !== null &&
-                    h(
-                      "p",
+                    el.p(
                       { class: "note" },
                       each.always === "approved"
                         ? "always approved: does a person need to decide it?"
                         : "always denied: should the contract block it?",
                     ),
                 ),
-                h("td", null, each.opened),
-                h("td", null, `${each.approved} (${share(each.approved, each.approved + each.denied)})`),
-                h("td", null, each.denied),
-                h("td", null, each.expired_share === null ? "-" : `${Math.round(each.expired_share * 100)} %`),
-                h("td", null, each.fast),
-                h("td", null, time(each.median_ms)),
-                h("td", null, time(each.p90_ms)),
+                el.td(each.opened),
+                el.td(`${each.approved} (${share(each.approved, each.approved + each.denied)})`),
+                el.td(each.denied),
+                el.td(each.expired_share === null ? "-" : `${Math.round(each.expired_share * 100)} %`),
+                el.td(each.fast),
+                el.td(time(each.median_ms)),
+                el.td(time(each.p90_ms)),
               ),
             ),
           ),
@@ -299,19 +276,15 @@ function Outcomes({ report }: { readonly report: ReportJson }): JSX.Element {
   return h(
     Panel,
     { title: "Outcomes" },
-    h("p", { class: "quiet" }, `${counted(all, "call")} let through in assist or enforce mode.`),
-    h(
-      "table",
+    el.p({ class: "quiet" }, `${counted(all, "call")} let through in assist or enforce mode.`),
+    el.table(
       { class: "shares" },
-      h(
-        "tbody",
-        null,
+      el.tbody(
         rows.map(([name, count]) =>
-          h(
-            "tr",
+          el.tr(
             { key: name },
-            h("th", { scope: "row" }, name),
-            h("td", null, h(Bar, { share: count / Math.max(1, all) }), " ", count.toLocaleString()),
+            el.th({ scope: "row" }, name),
+            el.td(h(Bar, { share: count / Math.max(1, all) }), " ", count.toLocaleString()),
           ),
         ),
       ),
@@ -325,23 +298,18 @@ function Forecast({ report, mode }: { readonly report: ReportJson; readonly mode
   return h(
     Panel,
     { title: mode === "enforce" ? "If it had enforced all the time" : "If the gate enforced" },
-    h(
-      "p",
-      null,
+    el.p(
       `Persons would decide ${counted(perDay, "call")} a day: ${approvals} in ${counted(days, "day")}`,
-      hour !== null && h("span", null, `, at most ${hour.approvals} in one hour (`, h(Moment, { at: hour.from }), ")"),
+      hour !== null && el.span(`, at most ${hour.approvals} in one hour (`, h(Moment, { at: hour.from }), ")"),
       ".",
     ),
-    h(
-      "table",
+    el.table(
       { class: "shares" },
-      h(
-        "tbody",
-        null,
+      el.tbody(
         rules
           .slice(0, shareRows)
           .map(({ rule, per_day: a }) =>
-            h("tr", { key: rule }, h("th", { scope: "row" }, h(Text, { of: rule })), h("td", null, `${a} a day`)),
+            el.tr({ key: rule }, el.th({ scope: "row" }, h(Text, { of: rule })), el.td(`${a} a day`)),
           ),
       ),
     ),

@@ -1,5 +1,6 @@
 import { h, type JSX } from "preact";
 import type { ExplainedJson, ExplainedPart, ExplainedRule } from "../../wire/mod.ts";
+import { el } from "../elements.ts";
 import { Loading, Panel, useAnswer, Verdict } from "../parts.ts";
 import { Text } from "../text.ts";
 
@@ -17,7 +18,7 @@ export function RulesOf({ seq, fallback }: RulesOfProps): JSX.Element {
     Panel,
     { title: "Rules" },
     value === undefined && problem === undefined && h(Loading, null),
-    problem !== undefined && h("p", { class: "quiet" }, fallback.join(", "), ". ", problem.detail),
+    problem !== undefined && el.p({ class: "quiet" }, fallback.join(", "), ". ", problem.detail),
     value !== undefined && h(RuleList, { explained: value }),
   );
 }
@@ -27,34 +28,23 @@ export function RuleList({ explained }: { readonly explained: ExplainedJson }): 
   const spoke = explained.rules.filter(({ speaks }) => speaks !== null);
   const silent = explained.rules.filter(({ speaks }) => speaks === null);
   const { mismatch } = explained;
-  return h(
-    "div",
+  return el.div(
     { class: "rules" },
     mismatch !== null &&
-      h("p", null, h(Text, { of: `${mismatch.path}: expected ${mismatch.expected}, found ${mismatch.found}` })),
+      el.p(h(Text, { of: `${mismatch.path}: expected ${mismatch.expected}, found ${mismatch.found}` })),
     spoke.map((rule) => h(Rule, { key: rule.id, rule })),
     silent.length > 0 &&
-      h(
-        "details",
-        null,
-        h("summary", null, `${silent.length} ${silent.length === 1 ? "rule" : "rules"} that did not apply`),
+      el.details(
+        el.summary(`${silent.length} ${silent.length === 1 ? "rule" : "rules"} that did not apply`),
         silent.map((rule) => h(Rule, { key: rule.id, rule })),
       ),
     explained.counters.length > 0 &&
-      h(
-        "table",
+      el.table(
         { class: "counters" },
-        h("caption", null, "Counters before the call"),
-        h(
-          "tbody",
-          null,
+        el.caption("Counters before the call"),
+        el.tbody(
           explained.counters.map(({ name, value }) =>
-            h(
-              "tr",
-              { key: name },
-              h("th", { scope: "row" }, h(Text, { of: name })),
-              h("td", null, value ?? "not read"),
-            ),
+            el.tr({ key: name }, el.th({ scope: "row" }, h(Text, { of: name })), el.td(value ?? "not read")),
           ),
         ),
       ),
@@ -63,42 +53,31 @@ export function RuleList({ explained }: { readonly explained: ExplainedJson }): 
 
 function Rule({ rule }: { readonly rule: ExplainedRule }): JSX.Element {
   const { id, kind, came, speaks, condition } = rule;
-  return h(
-    "div",
+  return el.div(
     { class: "rule" },
-    h(
-      "h3",
-      null,
+    el.h3(
       speaks !== null && h(Verdict, { of: speaks.verdict }),
       " ",
       h(Text, { of: id }),
-      kind === "observing" && h("span", { class: "quiet" }, " (observes)"),
+      kind === "observing" && el.span({ class: "quiet" }, " (observes)"),
     ),
-    speaks !== null && speaks.reason !== "" && h("p", null, h(Text, { of: speaks.reason })),
-    speaks === null && h("p", { class: "quiet" }, came === "false" ? "its condition is false" : came),
-    condition !== null && h("ul", { class: "condition" }, h(Part, { of: condition })),
+    speaks !== null && speaks.reason !== "" && el.p(h(Text, { of: speaks.reason })),
+    speaks === null && el.p({ class: "quiet" }, came === "false" ? "its condition is false" : came),
+    condition !== null && el.ul({ class: "condition" }, h(Part, { of: condition })),
   );
 }
 
 function Part({ of }: { readonly of: ExplainedPart }): JSX.Element {
   const values = of.came.map((each) => ("value" in each ? each.value : `error: ${each.error}`));
-  return h(
-    "li",
-    null,
-    h("code", null, h(Text, { of: of.text })),
+  return el.li(
+    el.code(h(Text, { of: of.text })),
     values.length > 0 &&
-      h(
-        "span",
+      el.span(
         { class: "came" },
         " = ",
         h(Text, { of: values.join(", ") }),
         of.times > values.length && ` (${of.times} times)`,
       ),
-    of.parts.length > 0 &&
-      h(
-        "ul",
-        null,
-        of.parts.map((part, at) => h(Part, { key: at, of: part })),
-      ),
+    of.parts.length > 0 && el.ul(of.parts.map((part, at) => h(Part, { key: at, of: part }))),
   );
 }

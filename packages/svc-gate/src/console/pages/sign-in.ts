@@ -1,6 +1,7 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { OpenedJson } from "../../wire/mod.ts";
+import { el } from "../elements.ts";
 import { askConsole, keepPageSecret, type Problem } from "../gate.ts";
 import { ProblemNote } from "../parts.ts";
 import { beginSignIn, finishSignIn } from "../provider.ts";
@@ -47,17 +48,15 @@ export function SignIn({ hasEnded, onOpened }: SignInProps): JSX.Element {
     onOpened();
   };
   const isPlain = location.protocol === "http:";
-  return h(
-    "main",
+  return el.main(
     { class: "sign-in" },
-    h("h1", null, "svc-gate"),
-    hasEnded && h("p", { class: "problem", role: "alert" }, endedText),
-    h("p", { class: "quiet" }, "The console for persons who decide what agents may do."),
-    h(
-      "form",
+    el.h1("svc-gate"),
+    hasEnded && el.p({ class: "problem", role: "alert" }, endedText),
+    el.p({ class: "quiet" }, "The console for persons who decide what agents may do."),
+    el.form(
       { onSubmit: (event: Event) => void send(event) },
-      h("label", { for: "key" }, "Your key"),
-      h("input", {
+      el.label({ for: "key" }, "Your key"),
+      el.input({
         id: "key",
         type: "password",
         autocomplete: "current-password",
@@ -65,14 +64,13 @@ export function SignIn({ hasEnded, onOpened }: SignInProps): JSX.Element {
         value: key,
         onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setKey(currentTarget.value),
       }),
-      h(
-        "p",
+      el.p(
         { class: "quiet" },
         "The key of a person who decides. On a new gate: the text of the file first-key in its data folder.",
       ),
-      needsCode && h("label", { for: "code" }, "The code that the gate's terminal shows"),
+      needsCode && el.label({ for: "code" }, "The code that the gate's terminal shows"),
       needsCode &&
-        h("input", {
+        el.input({
           id: "code",
           autocomplete: "one-time-code",
           spellcheck: false,
@@ -80,11 +78,10 @@ export function SignIn({ hasEnded, onOpened }: SignInProps): JSX.Element {
           onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setCode(currentTarget.value),
         }),
       problem !== undefined && h(ProblemNote, { of: problem }),
-      h("button", { type: "submit", class: "primary", disabled: isBusy }, "Sign in"),
+      el.button({ type: "submit", class: "primary", disabled: isBusy }, "Sign in"),
     ),
     h(ProviderButton, { onProblem: setProblem }),
-    isPlain &&
-      h("p", { class: "quiet" }, "This page came over plain HTTP. That is safe only on the gate's own machine."),
+    isPlain && el.p({ class: "quiet" }, "This page came over plain HTTP. That is safe only on the gate's own machine."),
   );
 }
 
@@ -105,9 +102,5 @@ function ProviderButton({
     onProblem(await beginSignIn());
     setBusy(false);
   };
-  return h(
-    "p",
-    null,
-    h("button", { type: "button", disabled: isBusy, onClick: () => void leave() }, `Sign in with ${name}`),
-  );
+  return el.p(el.button({ type: "button", disabled: isBusy, onClick: () => void leave() }, `Sign in with ${name}`));
 }
