@@ -39,7 +39,7 @@ export function Area({ id, label, value, onText, rows, isCode = false, bytesMax 
       spellcheck: !isCode,
       ...(isCode && { class: "code" }),
       ...(bytesMax !== undefined && { maxLength: bytesMax }),
-      onInput: ({ currentTarget }: { readonly currentTarget: HTMLTextAreaElement }) => onText(currentTarget.value),
+      onInput: (event) => onText(event.currentTarget.value),
     }),
   );
 }
@@ -65,11 +65,7 @@ export function Choice({ id, label, value, onText, choices }: ChoiceProps): JSX.
     { class: "field tall" },
     el.label({ for: id }, label),
     el.select(
-      {
-        id,
-        value,
-        onChange: ({ currentTarget }: { readonly currentTarget: HTMLSelectElement }) => onText(currentTarget.value),
-      },
+      { id, value, onChange: (event) => onText(event.currentTarget.value) },
       choices.map(([each, text]) => el.option({ key: each, value: each }, text)),
     ),
   );

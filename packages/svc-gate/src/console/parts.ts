@@ -120,11 +120,25 @@ export function Facts({
   );
 }
 
+/** The head of a table. */
+export function Heads({ of }: { readonly of: readonly ComponentChildren[] }): JSX.Element {
+  return el.thead(el.tr(of.map((name, at) => el.th({ key: at, scope: "col" }, name))));
+}
+
+/** A set with one name more, or without it. */
+export function toggled(names: ReadonlySet<string>, name: string): ReadonlySet<string> {
+  const next = new Set(names);
+  if (!next.delete(name)) next.add(name);
+  return next;
+}
+
 export interface Loaded<Value> {
   /** Undefined before the first answer. */
   readonly value: Value | undefined;
   readonly raw: Raw;
   readonly problem: Problem | undefined;
+  /** What a page shows in place of the value: that it loads, or the problem. */
+  readonly note: JSX.Element | false;
   /** Asks again. In the background the old answer stays until the new one is there. */
   readonly again: (background?: boolean) => void;
 }
@@ -150,8 +164,34 @@ export function useAnswer<Value>(path: string | undefined, raw: readonly string[
     value: answer?.ok === true ? answer.value : undefined,
     raw: answer?.ok === true ? answer.raw : {},
     problem: answer?.ok === false ? answer.problem : undefined,
+    note:
+      answer === undefined
+        ? path !== undefined && h(Loading, {})
+        : !answer.ok && h(ProblemNote, { of: answer.problem }),
     again: load,
   };
+}
+
+interface Acting {
+  readonly act: <Value>(path: string, body: string | undefined, done: (value: Value) => void) => Promise<void>;
+  /** True until the gate answers. */
+  readonly isBusy: boolean;
+  /** Why the gate refused the last act. */
+  readonly note: JSX.Element | false;
+}
+
+/** Sends what a person does, and keeps the gate's refusal for the page. */
+export function useAct(): Acting {
+  const [problem, setProblem] = useState<Problem | undefined>(undefined);
+  const [isBusy, setBusy] = useState(false);
+  const act = async <Value>(path: string, body: string | undefined, done: (value: Value) => void): Promise<void> => {
+    setBusy(true);
+    const answer = await ask<Value>(path, { ...(body !== undefined && { body }) });
+    setBusy(false);
+    setProblem(answer.ok ? undefined : answer.problem);
+    if (answer.ok) done(answer.value);
+  };
+  return { act, isBusy, note: problem !== undefined && h(ProblemNote, { of: problem }) };
 }
 
 /** The members of an answer that hold a call, which the page shows with their characters. */

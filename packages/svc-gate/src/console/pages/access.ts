@@ -4,8 +4,7 @@ import type { GrantJson, StopJson, StopSetJson } from "../../approvals/mod.ts";
 import type { KeyJson, SessionJson } from "../../wire/mod.ts";
 import { el } from "../elements.ts";
 import { Button, Choice, Field, Tick } from "../fields.ts";
-import { ask, type Problem } from "../gate.ts";
-import { Dialog, Empty, Loading, Panel, ProblemNote, Title, useAnswer, useFollowed } from "../parts.ts";
+import { Dialog, Empty, Heads, Panel, ProblemNote, Title, useAct, useAnswer, useFollowed } from "../parts.ts";
 import { GrantBounds } from "./grant-bounds.ts";
 import { missed } from "../live.ts";
 import { link } from "../route.ts";
@@ -87,12 +86,8 @@ interface StoppedProps {
 }
 
 function Stopped({ stop, mayLift, onLifted }: StoppedProps): JSX.Element {
-  const [problem, setProblem] = useState<Problem | undefined>(undefined);
-  const lift = async (): Promise<void> => {
-    const answer = await ask("/admin/stop/lift", { body: JSON.stringify({ scope: stop.written }) });
-    setProblem(answer.ok ? undefined : answer.problem);
-    if (answer.ok) onLifted();
-  };
+  const { act, note } = useAct();
+  const lift = (): Promise<void> => act("/admin/stop/lift", JSON.stringify({ scope: stop.written }), onLifted);
   return el.div(
     { class: "stopped" },
     el.p(
@@ -106,8 +101,8 @@ function Stopped({ stop, mayLift, onLifted }: StoppedProps): JSX.Element {
       stop.root === null ? " " : " (set at the root) ",
       el.a({ href: link(`/receipts/${stop.receipt}`) }, `row ${stop.receipt}`),
     ),
-    mayLift && stop.root === null && el.button({ type: "button", class: "small", onClick: () => void lift() }, "Lift"),
-    problem !== undefined && h(ProblemNote, { of: problem }),
+    mayLift && stop.root === null && h(Button, { kind: "small", onPress: lift }, "Lift"),
+    note,
   );
 }
 
@@ -127,16 +122,14 @@ function StopDialog({ onClose }: { readonly onClose: (set?: StopSetJson) => void
   const [why, setWhy] = useState("");
   const [typed, setTyped] = useState("");
   const [keeps, setKeeps] = useState(false);
-  const [problem, setProblem] = useState<Problem | undefined>(undefined);
-  const send = async (): Promise<void> => {
-    const body = JSON.stringify({
-      scope: scopeOf(kind, name.trim(), id.trim()),
-      why,
-      ...(keeps && { approvals: "keep" }),
-    });
-    const answer = await ask<StopSetJson>("/admin/stop", { body });
-    if (answer.ok) onClose(answer.value);
-    else setProblem(answer.problem);
+  const { act, note } = useAct();
+  const send = (): Promise<void> => {
+    const scope = scopeOf(kind, name.trim(), id.trim());
+    return act<StopSetJson>(
+      "/admin/stop",
+      JSON.stringify({ scope, why, ...(keeps && { approvals: "keep" }) }),
+      onClose,
+    );
   };
   const isReady = typed === word && why.trim() !== "";
   const nameLabel = kind === "tools" ? "The tools, separated by commas" : "The key's name";
@@ -153,7 +146,7 @@ function StopDialog({ onClose }: { readonly onClose: (set?: StopSetJson) => void
       "keep the open approvals, without their votes: persons must decide again",
     ),
     h(Field, { id: "stop-word", label: `Type "${word}" to confirm`, value: typed, onText: setTyped }),
-    problem !== undefined && h(ProblemNote, { of: problem }),
+    note,
     el.p({ class: "acts" }, h(Button, { kind: "danger", isOff: !isReady, onPress: send }, "Stop these calls")),
   );
 }
@@ -165,15 +158,14 @@ function scopeOf(kind: string, name: string, id: string): unknown {
 }
 
 function Grants({ session }: { readonly session: SessionJson }): JSX.Element {
-  const { value, problem, again } = useAnswer<{ readonly grants: readonly GrantJson[] }>("/grants");
+  const { value, note, again } = useAnswer<{ readonly grants: readonly GrantJson[] }>("/grants");
   useFollowed(["grant.", "stop.", missed], again);
   const grants = value?.grants ?? [];
   const mayRevoke = session.scopes.includes("approve");
   return h(
     Panel,
     { title: "Grants" },
-    problem !== undefined && h(ProblemNote, { of: problem }),
-    value === undefined && problem === undefined && h(Loading, null),
+    note,
     value !== undefined &&
       grants.length === 0 &&
       h(
@@ -197,13 +189,9 @@ interface GrantProps {
 }
 
 function GrantOf({ grant, mayRevoke, onChanged }: GrantProps): JSX.Element {
-  const [problem, setProblem] = useState<Problem | undefined>(undefined);
-  const act = async (verb: "approve" | "revoke"): Promise<void> => {
-    const body = verb === "approve" ? { hash: grant.hash } : {};
-    const answer = await ask(`/grants/${grant.id}/${verb}`, { body: JSON.stringify(body) });
-    setProblem(answer.ok ? undefined : answer.problem);
-    if (answer.ok) onChanged();
-  };
+  const { act, note } = useAct();
+  const send = (verb: "approve" | "revoke"): Promise<void> =>
+    act(`/grants/${grant.id}/${verb}`, JSON.stringify(verb === "approve" ? { hash: grant.hash } : {}), onChanged);
   const { status, tool_name: tool, key, used, uses, until, at, amounts, spent, decisions, needs, has, source } = grant;
   return el.li(
     el.p(
@@ -225,11 +213,10 @@ function GrantOf({ grant, mayRevoke, onChanged }: GrantProps): JSX.Element {
     mayRevoke &&
       el.p(
         { class: "acts" },
-        status === "pending" &&
-          el.button({ type: "button", class: "small", onClick: () => void act("approve") }, "Approve this grant"),
-        el.button({ type: "button", class: "small", onClick: () => void act("revoke") }, "Revoke"),
+        status === "pending" && h(Button, { kind: "small", onPress: () => send("approve") }, "Approve this grant"),
+        h(Button, { kind: "small", onPress: () => send("revoke") }, "Revoke"),
       ),
-    problem !== undefined && h(ProblemNote, { of: problem }),
+    note,
   );
 }
 
@@ -244,13 +231,7 @@ function Keys({ session }: { readonly session: SessionJson }): JSX.Element {
       { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Keys" },
       el.table(
         { class: "list" },
-        el.thead(
-          el.tr(
-            ["Name", "Person", "May", "Groups", "Last used", ""].map((name) =>
-              el.th({ key: name, scope: "col" }, name === "" ? el.span({ class: "unseen" }, "Acts") : name),
-            ),
-          ),
-        ),
+        h(Heads, { of: ["Name", "Person", "May", "Groups", "Last used", el.span({ class: "unseen" }, "Acts")] }),
         el.tbody(
           (value?.keys ?? []).map((key) =>
             el.tr(
@@ -301,12 +282,8 @@ function isRevoked({ state }: KeyJson): boolean {
 }
 
 function RevokeDialog({ of, onClose }: { readonly of: KeyJson; readonly onClose: () => void }): JSX.Element {
-  const [problem, setProblem] = useState<Problem | undefined>(undefined);
-  const revoke = async (): Promise<void> => {
-    const answer = await ask(`/admin/keys/${of.name}/revoke`, { body: "{}" });
-    if (answer.ok) onClose();
-    else setProblem(answer.problem);
-  };
+  const { act, note } = useAct();
+  const revoke = (): Promise<void> => act(`/admin/keys/${of.name}/revoke`, "{}", onClose);
   return h(
     Dialog,
     { title: "Revoke a key", onClose },
@@ -315,10 +292,7 @@ function RevokeDialog({ of, onClose }: { readonly of: KeyJson; readonly onClose:
       el.strong(h(Text, { of: of.name })),
       " stops working at once, and its sessions end. This cannot be undone.",
     ),
-    problem !== undefined && h(ProblemNote, { of: problem }),
-    el.p(
-      { class: "acts" },
-      el.button({ type: "button", class: "danger", onClick: () => void revoke() }, "Revoke the key"),
-    ),
+    note,
+    el.p({ class: "acts" }, h(Button, { kind: "danger", onPress: revoke }, "Revoke the key")),
   );
 }

@@ -10,7 +10,7 @@ import {
   Command,
   Facts,
   FactsSource,
-  Loading,
+  Heads,
   Panel,
   ProblemNote,
   State,
@@ -37,7 +37,7 @@ const votesEveryMs = 5000;
 /** One approval: the whole call, the rules that ask for a person, and the decision. */
 export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Element {
   const { query } = useRoute();
-  const { value, raw, problem, again } = useAnswer<ApprovalDetailJson>(`/approvals/${id}`, callMembers);
+  const { value, raw, note, again } = useAnswer<ApprovalDetailJson>(`/approvals/${id}`, callMembers);
   useEffect(
     () =>
       listen(({ data, type }) =>
@@ -52,8 +52,7 @@ export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Elemen
     const timer = setInterval(() => again(true), votesEveryMs);
     return () => clearInterval(timer);
   }, [waitsForMore, again]);
-  if (problem !== undefined) return el.div(h(Title, { text: "Approval" }), h(ProblemNote, { of: problem }));
-  if (value === undefined) return el.div(h(Title, { text: "Approval" }), h(Loading, null));
+  if (value === undefined) return el.div(h(Title, { text: "Approval" }), note);
   const { tool_input: input = "null", platform_state: facts = "null" } = raw;
   return el.article(
     { class: "approval" },
@@ -270,7 +269,7 @@ function LastFive({ approval, input }: { readonly approval: ApprovalDetailJson; 
       el.table(
         { class: "like" },
         el.caption({ class: "quiet" }, "Bold: not the same as in this call."),
-        el.thead(el.tr(el.th({ scope: "col" }, "Answer"), el.th({ scope: "col" }, "Input"))),
+        h(Heads, { of: ["Answer", "Input"] }),
         el.tbody(calls.map((call) => h(Like, { key: call.seq, call, now }))),
       ),
   );

@@ -2,8 +2,9 @@ import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { ApprovalDetailJson, ApprovalJson } from "../../approvals/mod.ts";
 import { el } from "../elements.ts";
+import { Button } from "../fields.ts";
 import { ask, type Problem } from "../gate.ts";
-import { callMembers, Dialog, FactsSource, Loading, ProblemNote, useAnswer } from "../parts.ts";
+import { callMembers, Dialog, FactsSource, ProblemNote, useAnswer } from "../parts.ts";
 import { reasonText, Text } from "../text.ts";
 import { callRoom, CallText, isCallShownWhole, opensText } from "../tree.ts";
 import { Comment, denialsText, noReason } from "./comment.ts";
@@ -24,7 +25,7 @@ export default function BatchDialog({ approvals, onClose }: BatchProps): JSX.Ele
   const [loaded, setLoaded] = useState<ReadonlyMap<string, boolean>>(new Map());
   const [listed] = useState(approvals.slice(0, decisionsMax));
   const count = listed.length;
-  const isComplete = listed.every(({ id }) => loaded.has(id));
+  const isOff = isBusy || !listed.every(({ id }) => loaded.has(id));
   const decide = async (decision: "approve" | "deny"): Promise<void> => {
     if (decision === "deny" && comment.trim() === "") return setProblem(noReason);
     setBusy(true);
@@ -59,14 +60,8 @@ export default function BatchDialog({ approvals, onClose }: BatchProps): JSX.Ele
       problem !== undefined && h(ProblemNote, { of: problem }),
       el.div(
         { class: "two" },
-        el.button(
-          { type: "button", class: "deny", disabled: isBusy || !isComplete, onClick: () => void decide("deny") },
-          `Deny all ${count}`,
-        ),
-        el.button(
-          { type: "button", class: "approve", disabled: isBusy || !isComplete, onClick: () => void decide("approve") },
-          `Approve all ${count}`,
-        ),
+        h(Button, { kind: "deny", isOff, onPress: () => decide("deny") }, `Deny all ${count}`),
+        h(Button, { kind: "approve", isOff, onPress: () => decide("approve") }, `Approve all ${count}`),
       ),
     ),
   );
@@ -80,7 +75,7 @@ interface WholeProps {
 }
 
 function Whole({ approval, room, onLoaded }: WholeProps): JSX.Element {
-  const { value, raw, problem } = useAnswer<ApprovalDetailJson>(`/approvals/${approval.id}`, callMembers);
+  const { value, raw, note } = useAnswer<ApprovalDetailJson>(`/approvals/${approval.id}`, callMembers);
   const isLoaded = value !== undefined;
   const { tool_name: tool } = approval;
   const { tool_input: input = "null", platform_state: facts = "null" } = raw;
@@ -89,8 +84,7 @@ function Whole({ approval, room, onLoaded }: WholeProps): JSX.Element {
   }, [isLoaded]);
   return el.li(
     el.h3(h(Text, { of: tool }), el.span({ class: "quiet" }, " ", h(Text, { of: reasonText(approval.reason) }))),
-    problem !== undefined && h(ProblemNote, { of: problem }),
-    value === undefined && problem === undefined && h(Loading, {}),
+    note,
     value !== undefined &&
       h(CallText, { text: input, label: `Input of ${tool}`, root: "input", mayDiffer: value.may_differ, room }),
     value !== undefined &&

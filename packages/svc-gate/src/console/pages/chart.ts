@@ -1,7 +1,8 @@
-import type { JSX } from "preact";
+import { h, type JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { el } from "../elements.ts";
+import { Heads } from "../parts.ts";
 import { dayText, momentText, secondText } from "../time.ts";
 
 export interface Line {
@@ -53,12 +54,7 @@ export default function Chart({ title, times, end, lines }: ChartProps): JSX.Ele
       el.summary(`${title}, as a table`),
       el.table(
         { class: "list" },
-        el.thead(
-          el.tr(
-            el.th({ scope: "col" }, "From"),
-            lines.map(({ label }) => el.th({ key: label, scope: "col" }, label)),
-          ),
-        ),
+        h(Heads, { of: ["From", ...lines.map(({ label }) => label)] }),
         el.tbody(
           times.map((at, row) =>
             el.tr(

@@ -13,7 +13,7 @@ import { Ago } from "../time.ts";
 export default function ContractPage(): JSX.Element {
   const { query } = useRoute();
   const named = query.get("contract") ?? undefined;
-  const { value, problem } = useAnswer<string>(`/rules${queryText({ contract: named })}`);
+  const { value, note } = useAnswer<string>(`/rules${queryText({ contract: named })}`);
   const report = useAnswer<ReportJson>("/report");
   const counts = new Map<string, number>();
   // A rule has a line for each verdict.
@@ -30,8 +30,7 @@ export default function ContractPage(): JSX.Element {
       el.code(commandText("reload")),
       ".",
     ),
-    problem !== undefined && h(ProblemNote, { of: problem }),
-    value === undefined && problem === undefined && h(Loading, null),
+    note,
     value !== undefined && h(Lines, { text: value, counts, rule: query.get("rule") ?? "" }),
     h(Changes, null),
   );

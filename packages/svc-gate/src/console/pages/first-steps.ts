@@ -3,9 +3,8 @@ import { useState } from "preact/hooks";
 import type { ReceiptPage, SessionJson } from "../../wire/mod.ts";
 import { el } from "../elements.ts";
 import { useExample } from "../example.ts";
-import { Area } from "../fields.ts";
-import { ask, type Problem } from "../gate.ts";
-import { Command, Empty, ProblemNote, useAnswer, Verdict } from "../parts.ts";
+import { Area, Button } from "../fields.ts";
+import { Command, Empty, useAct, useAnswer, Verdict } from "../parts.ts";
 import { link } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 
@@ -89,14 +88,12 @@ function SendCheck({ session, onSent }: { readonly session: SessionJson; readonl
   const [typed, setTyped] = useState<string | undefined>(undefined);
   const body = typed ?? call ?? emptyCall;
   const [checked, setChecked] = useState<Checked | undefined>(undefined);
-  const [problem, setProblem] = useState<Problem | undefined>(undefined);
-  const send = async (): Promise<void> => {
-    const answer = await ask<Checked>("/check", { body });
-    setProblem(answer.ok ? undefined : answer.problem);
-    if (!answer.ok) return;
-    setChecked(answer.value);
-    onSent();
-  };
+  const { act, note } = useAct();
+  const send = (): Promise<void> =>
+    act<Checked>("/check", body, (answer) => {
+      setChecked(answer);
+      onSent();
+    });
   if (session.mode !== "observe" || !session.scopes.includes("check"))
     return el.p(
       "Send a check from the agent's code, with a key of scope check. In observe mode, a key of that scope can send one here too.",
@@ -104,8 +101,8 @@ function SendCheck({ session, onSent }: { readonly session: SessionJson; readonl
   return el.div(
     el.p("The gate observes: it records its verdict and lets every call through. Send a check as an agent would:"),
     h(Area, { id: "first-check", label: "The body of a check", rows: 7, value: body, onText: setTyped, isCode: true }),
-    el.button({ type: "button", class: "primary", onClick: () => void send() }, "Send the check"),
-    problem !== undefined && h(ProblemNote, { of: problem }),
+    h(Button, { kind: "primary", onPress: send }, "Send the check"),
+    note,
     checked !== undefined &&
       el.p(
         { role: "status" },

@@ -4,6 +4,7 @@ import type { ApprovalDetailJson, GrantOfferJson } from "../../approvals/mod.ts"
 import { el } from "../elements.ts";
 import { Button, Field, Tick } from "../fields.ts";
 import { ask, gateNow } from "../gate.ts";
+import { toggled } from "../parts.ts";
 import { Text } from "../text.ts";
 import { lengthText } from "../time.ts";
 import { GrantBounds } from "./grant-bounds.ts";
@@ -128,12 +129,6 @@ function Pins({ offer, fields, change }: FieldsProps): JSX.Element {
 function firstFields({ at_most_ms: most, free }: GrantOfferJson): GrantFields {
   const minutes = String(Math.min(60, Math.floor(most / minuteMs)));
   return { minutes, uses: "", pins: new Set(free), free: "", amounts: {}, anySession: false };
-}
-
-function toggled(pins: ReadonlySet<string>, name: string): ReadonlySet<string> {
-  const next = new Set(pins);
-  if (!next.delete(name)) next.add(name);
-  return next;
 }
 
 async function previewText({ id, hash }: ApprovalDetailJson, fields: GrantFields): Promise<string> {

@@ -6,7 +6,7 @@ import { el } from "../elements.ts";
 import { ask, queryText, type Problem } from "../gate.ts";
 import { later } from "../later.ts";
 import { listen } from "../live.ts";
-import { Empty, Loading, ProblemNote, State, Title } from "../parts.ts";
+import { Empty, Loading, ProblemNote, State, Title, toggled } from "../parts.ts";
 import { go, link, setQuery, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago, Countdown } from "../time.ts";
@@ -80,12 +80,6 @@ export default function Inbox({ session }: { readonly session: SessionJson }): J
 function matching(approvals: readonly ApprovalJson[], query: URLSearchParams): readonly ApprovalJson[] {
   const [tool, key] = [query.get("tool") ?? "", query.get("key") ?? ""];
   return approvals.filter((each) => (tool === "" || each.tool_name === tool) && (key === "" || each.key === key));
-}
-
-function toggled(chosen: ReadonlySet<string>, id: string): ReadonlySet<string> {
-  const next = new Set(chosen);
-  if (!next.delete(id)) next.add(id);
-  return next;
 }
 
 /** The calls that this person may decide, also those that the list does not show yet. */

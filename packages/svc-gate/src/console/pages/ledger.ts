@@ -2,8 +2,8 @@ import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { EndpointsJson, SessionJson, VerifiedJson } from "../../wire/mod.ts";
 import { el } from "../elements.ts";
-import { ask, type Problem } from "../gate.ts";
-import { Command, Facts, Loading, Panel, ProblemNote, Title, useAnswer } from "../parts.ts";
+import { Button } from "../fields.ts";
+import { Command, Facts, Panel, ProblemNote, Title, useAct, useAnswer } from "../parts.ts";
 import { Text } from "../text.ts";
 import { Ago, Moment } from "../time.ts";
 
@@ -21,13 +21,12 @@ export default function LedgerPage({ session }: { readonly session: SessionJson 
 }
 
 function Head({ session }: { readonly session: SessionJson }): JSX.Element {
-  const { value, problem } = useAnswer<string>("/checkpoint");
+  const { value, note } = useAnswer<string>("/checkpoint");
   const [origin = "", rows = "", root = ""] = (value ?? "").split("\n");
   return h(
     Panel,
     { title: "Signed head" },
-    problem !== undefined && h(ProblemNote, { of: problem }),
-    value === undefined && problem === undefined && h(Loading, null),
+    note,
     value !== undefined &&
       h(Facts, {
         of: [
@@ -46,27 +45,19 @@ function Head({ session }: { readonly session: SessionJson }): JSX.Element {
 
 function Verify(): JSX.Element {
   const [check, setCheck] = useState<VerifiedJson | undefined>(undefined);
-  const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [at, setAt] = useState(0);
-  const [isBusy, setBusy] = useState(false);
-  const verify = async (): Promise<void> => {
-    setBusy(true);
-    const answer = await ask<VerifiedJson>("/ledger/verify");
-    setBusy(false);
-    setProblem(answer.ok ? undefined : answer.problem);
-    if (!answer.ok) return;
-    setCheck(answer.value);
-    setAt(Date.now());
-  };
+  const { act, isBusy, note } = useAct();
+  const verify = (): Promise<void> =>
+    act<VerifiedJson>("/ledger/verify", undefined, (found) => {
+      setCheck(found);
+      setAt(Date.now());
+    });
   return h(
     Panel,
     { title: "Verify" },
     el.p("The gate reads every row and compares its hashes."),
-    el.button(
-      { type: "button", class: "primary", disabled: isBusy, onClick: () => void verify() },
-      isBusy ? "Verifying …" : "Verify now",
-    ),
-    problem !== undefined && h(ProblemNote, { of: problem }),
+    h(Button, { kind: "primary", isOff: isBusy, onPress: verify }, isBusy ? "Verifying …" : "Verify now"),
+    note,
     check !== undefined && h(Verified, { check, at }),
     el.p({ class: "quiet" }, "A deep verification also decides every call again. Run it on the gate's machine:"),
     h(Command, { text: "verify --deep" }),

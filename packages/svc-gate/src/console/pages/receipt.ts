@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ExplainedJson, ReceiptJson, SessionJson } from "../../wire/mod.ts";
 import { el } from "../elements.ts";
 import { queryText } from "../gate.ts";
-import { callMembers, Facts, FactsSource, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
+import { callMembers, Facts, FactsSource, Loading, Panel, Title, useAnswer, Verdict } from "../parts.ts";
 import { askedIn, prove, type Proof } from "../proof.ts";
 import { link } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
@@ -18,10 +18,9 @@ interface ReceiptProps {
 
 /** One receipt: the call, the rules with their values, its proof, its outcome, and the story of its approval. */
 export default function ReceiptPageOf({ seq, session }: ReceiptProps): JSX.Element {
-  const { value, raw, problem } = useAnswer<ReceiptJson>(`/receipts/${seq}`, callMembers);
+  const { value, raw, note } = useAnswer<ReceiptJson>(`/receipts/${seq}`, callMembers);
   const title = `Receipt ${seq}`;
-  if (problem !== undefined) return el.div(h(Title, { text: title }), h(ProblemNote, { of: problem }));
-  if (value === undefined) return el.div(h(Title, { text: title }), h(Loading, null));
+  if (value === undefined) return el.div(h(Title, { text: title }), note);
   const isCheck = value.act === undefined && typeof value.verdict === "string";
   return el.article(
     h(
@@ -184,11 +183,8 @@ function Outcome({ receipt: { answered, outcome } }: { readonly receipt: Receipt
 
 function AgainNow({ seq }: { readonly seq: number }): JSX.Element {
   const [isAsked, setAsked] = useState(false);
-  const { value, problem } = useAnswer<ExplainedJson>(
-    isAsked ? "/explain" : undefined,
-    [],
-    JSON.stringify({ receipt: seq }),
-  );
+  const body = JSON.stringify({ receipt: seq });
+  const { value, note } = useAnswer<ExplainedJson>(isAsked ? "/explain" : undefined, [], body);
   return h(
     Panel,
     { title: "Under the contract in force now" },
@@ -197,8 +193,7 @@ function AgainNow({ seq }: { readonly seq: number }): JSX.Element {
       !isAsked && el.button({ type: "button", onClick: () => setAsked(true) }, "Decide again"),
       el.a({ class: "button", href: link(`/explain${queryText({ receipt: seq })}`) }, "Change the call and explain it"),
     ),
-    isAsked && value === undefined && problem === undefined && h(Loading, null),
-    problem !== undefined && h(ProblemNote, { of: problem }),
+    note,
     value !== undefined &&
       el.div(
         el.p(h(Verdict, { of: value.verdict }), " ", h(Text, { of: reasonText(value.reason) })),

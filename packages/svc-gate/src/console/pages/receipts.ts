@@ -4,7 +4,7 @@ import type { ReceiptJson, ReceiptPage } from "../../wire/mod.ts";
 import { el } from "../elements.ts";
 import { queryText } from "../gate.ts";
 import { listen } from "../live.ts";
-import { Empty, Loading, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
+import { Empty, Heads, Title, useAnswer, Verdict } from "../parts.ts";
 import { link, setQuery, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago, momentText } from "../time.ts";
@@ -31,7 +31,7 @@ export default function Receipts(): JSX.Element {
   const [isLive, setLive] = useState(false);
   const names = [...texts.map(([name]) => name), ...choices.map(([name]) => name), "before"];
   const wanted = Object.fromEntries(names.map((name) => [name, query.get(name) ?? undefined]));
-  const { value, problem, again } = useAnswer<ReceiptPage>(`/receipts${queryText({ ...wanted, limit: pageRows })}`);
+  const { value, note, again } = useAnswer<ReceiptPage>(`/receipts${queryText({ ...wanted, limit: pageRows })}`);
   const isFirst = wanted["before"] === undefined;
   useEffect(() => {
     if (!isLive || !isFirst) return undefined;
@@ -52,8 +52,7 @@ export default function Receipts(): JSX.Element {
       ),
     ),
     h(Filters, { query }),
-    problem !== undefined && h(ProblemNote, { of: problem }),
-    value === undefined && problem === undefined && h(Loading, null),
+    note,
     value?.receipts.length === 0 &&
       h(
         Empty,
@@ -114,13 +113,7 @@ function Table({ receipts }: { readonly receipts: readonly ReceiptJson[] }): JSX
   return el.table(
     { class: "list receipts" },
     el.caption({ class: "unseen" }, "Receipts, the newest first"),
-    el.thead(
-      el.tr(
-        ["Row", "Answer", "Tool and reason", "Key", "Session", "When"].map((name) =>
-          el.th({ key: name, scope: "col" }, name),
-        ),
-      ),
-    ),
+    h(Heads, { of: ["Row", "Answer", "Tool and reason", "Key", "Session", "When"] }),
     el.tbody(receipts.map((receipt) => h(Line, { key: receipt.seq, receipt }))),
   );
 }

@@ -4,7 +4,7 @@ import type { DecidedRule, ReportJson, SessionJson, SliceJson } from "../../wire
 import { el } from "../elements.ts";
 import { queryText } from "../gate.ts";
 import { later } from "../later.ts";
-import { Empty, Loading, Panel, ProblemNote, Title, useAnswer, Verdict } from "../parts.ts";
+import { Empty, Heads, Panel, Title, useAnswer, Verdict } from "../parts.ts";
 import { link, useRoute } from "../route.ts";
 import { Text } from "../text.ts";
 import { lengthText, Moment } from "../time.ts";
@@ -29,7 +29,7 @@ export default function Rollout({ session }: { readonly session: SessionJson }):
     () => (days === "" ? undefined : new Date(Date.now() - Number(days) * dayMs).toISOString()),
     [days],
   );
-  const { value, problem } = useAnswer<ReportJson>(`/report${queryText({ since })}`);
+  const { value, note } = useAnswer<ReportJson>(`/report${queryText({ since })}`);
   return el.div(
     h(
       Title,
@@ -49,8 +49,7 @@ export default function Rollout({ session }: { readonly session: SessionJson }):
         ),
       ),
     ),
-    problem !== undefined && h(ProblemNote, { of: problem }),
-    value === undefined && problem === undefined && h(Loading, null),
+    note,
     value?.receipts === 0 &&
       h(
         Empty,
@@ -228,13 +227,9 @@ function Decided({ rules }: { readonly rules: readonly DecidedRule[] }): JSX.Ele
         { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Decisions by rule" },
         el.table(
           { class: "list" },
-          el.thead(
-            el.tr(
-              ["Rule", "Opened", "Approved", "Denied", "Expired", "Under 3 s", "Median to decide", "90 % within"].map(
-                (name) => el.th({ key: name, scope: "col" }, name),
-              ),
-            ),
-          ),
+          h(Heads, {
+            of: ["Rule", "Opened", "Approved", "Denied", "Expired", "Under 3 s", "Median to decide", "90 % within"],
+          }),
           el.tbody(
             rules.map((each) =>
               el.tr(

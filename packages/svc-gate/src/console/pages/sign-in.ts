@@ -54,7 +54,7 @@ export function SignIn({ hasEnded, onOpened }: SignInProps): JSX.Element {
     hasEnded && el.p({ class: "problem", role: "alert" }, endedText),
     el.p({ class: "quiet" }, "The console for persons who decide what agents may do."),
     el.form(
-      { onSubmit: (event: Event) => void send(event) },
+      { onSubmit: (event) => void send(event) },
       el.label({ for: "key" }, "Your key"),
       el.input({
         id: "key",
@@ -62,7 +62,7 @@ export function SignIn({ hasEnded, onOpened }: SignInProps): JSX.Element {
         autocomplete: "current-password",
         required: true,
         value: key,
-        onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setKey(currentTarget.value),
+        onInput: (event) => setKey(event.currentTarget.value),
       }),
       el.p(
         { class: "quiet" },
@@ -75,7 +75,7 @@ export function SignIn({ hasEnded, onOpened }: SignInProps): JSX.Element {
           autocomplete: "one-time-code",
           spellcheck: false,
           value: code,
-          onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setCode(currentTarget.value),
+          onInput: (event) => setCode(event.currentTarget.value),
         }),
       problem !== undefined && h(ProblemNote, { of: problem }),
       el.button({ type: "submit", class: "primary", disabled: isBusy }, "Sign in"),
