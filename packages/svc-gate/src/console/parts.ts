@@ -44,25 +44,20 @@ export function Loading(): JSX.Element {
   return el.p({ class: "quiet", role: "status" }, "Loading …");
 }
 
-interface EmptyProps {
-  readonly title: string;
-  readonly children?: ComponentChildren;
-}
-
 /** A list without items says what would appear in it. */
-export function Empty({ title, children }: EmptyProps): JSX.Element {
-  return el.div({ class: "empty" }, el.h2(title), children);
+export function empty(title: string, text: string): JSX.Element {
+  return el.div({ class: "empty" }, el.h2(title), el.p(text));
 }
 
-interface PanelProps {
+interface PanelHead {
   readonly title: string;
   readonly more?: ComponentChildren;
-  readonly children?: ComponentChildren;
   readonly class?: string;
 }
 
-export function Panel({ title, more, children, class: name = "" }: PanelProps): JSX.Element {
-  return el.section({ class: `panel ${name}` }, el.header(el.h2(title), more), children);
+export function panel(head: PanelHead | string, ...children: readonly ComponentChildren[]): JSX.Element {
+  const { title, more, class: name = "" }: PanelHead = typeof head === "string" ? { title: head } : head;
+  return el.section({ class: `panel ${name}` }, el.header(el.h2(title), more), ...children);
 }
 
 interface TitleProps {

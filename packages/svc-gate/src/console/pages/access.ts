@@ -4,7 +4,7 @@ import type { GrantJson, StopJson, StopSetJson } from "../../approvals/mod.ts";
 import type { KeyJson, SessionJson } from "../../wire/mod.ts";
 import { el } from "../elements.ts";
 import { Button, Choice, Field, Tick } from "../fields.ts";
-import { Dialog, Empty, Heads, Panel, ProblemNote, Title, useAct, useAnswer, useFollowed } from "../parts.ts";
+import { Dialog, empty, Heads, panel, ProblemNote, Title, useAct, useAnswer, useFollowed } from "../parts.ts";
 import { GrantBounds } from "./grant-bounds.ts";
 import { missed } from "../live.ts";
 import { link } from "../route.ts";
@@ -20,11 +20,7 @@ export default function Access({ session }: { readonly session: SessionJson }): 
     session.scopes.some((scope) => scope === "approve" || scope === "receipts") && h(Grants, { session }),
     session.scopes.includes("admin")
       ? h(Keys, { session })
-      : h(
-          Panel,
-          { title: "Keys" },
-          el.p({ class: "quiet" }, "Sign in with a key of scope admin to see and revoke keys here."),
-        ),
+      : panel("Keys", el.p({ class: "quiet" }, "Sign in with a key of scope admin to see and revoke keys here.")),
   );
 }
 
@@ -47,9 +43,8 @@ function StopPanel({ session }: { readonly session: SessionJson }): JSX.Element 
   const mayStop = session.scopes.includes("admin") || session.scopes.includes("approve");
   const mayLift = session.scopes.includes("admin");
   const stops = value?.stops ?? [];
-  return h(
-    Panel,
-    { title: "Stop" },
+  return panel(
+    "Stop",
     el.p("A stop blocks calls at once, in every mode, until an administrator lifts it."),
     problem !== undefined && h(ProblemNote, { of: problem }),
     stops.map((stop) => h(Stopped, { key: stop.receipt, stop, mayLift, onLifted: () => again(true) })),
@@ -162,18 +157,14 @@ function Grants({ session }: { readonly session: SessionJson }): JSX.Element {
   useFollowed(["grant.", "stop.", missed], again);
   const grants = value?.grants ?? [];
   const mayRevoke = session.scopes.includes("approve");
-  return h(
-    Panel,
-    { title: "Grants" },
+  return panel(
+    "Grants",
     note,
     value !== undefined &&
       grants.length === 0 &&
-      h(
-        Empty,
-        { title: "No grant is in force" },
-        el.p(
-          "A person who approves a call may let later calls like it through, within bounds. Such grants appear here with their uses.",
-        ),
+      empty(
+        "No grant is in force",
+        "A person who approves a call may let later calls like it through, within bounds. Such grants appear here with their uses.",
       ),
     el.ul(
       { class: "grants" },
@@ -223,9 +214,8 @@ function GrantOf({ grant, mayRevoke, onChanged }: GrantProps): JSX.Element {
 function Keys({ session }: { readonly session: SessionJson }): JSX.Element {
   const { value, problem, again } = useAnswer<{ readonly keys: readonly KeyJson[] }>("/admin/keys");
   const [revoking, setRevoking] = useState<KeyJson | undefined>(undefined);
-  return h(
-    Panel,
-    { title: "Keys" },
+  return panel(
+    "Keys",
     problem !== undefined && h(ProblemNote, { of: problem }),
     el.div(
       { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Keys" },

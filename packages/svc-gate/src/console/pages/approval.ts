@@ -11,7 +11,7 @@ import {
   Facts,
   FactsSource,
   Heads,
-  Panel,
+  panel,
   ProblemNote,
   State,
   Title,
@@ -103,9 +103,8 @@ interface CallProps {
 }
 
 function Input({ approval: { may_differ: mayDiffer, sent_as: alias }, text }: CallProps): JSX.Element {
-  return h(
-    Panel,
-    { title: "What the agent asked" },
+  return panel(
+    "What the agent asked",
     alias !== undefined && el.p({ class: "quiet" }, "It sent the tool as ", h(Text, { of: alias }), "."),
     h(CallText, { text, label: "Input of the call", root: "input", mayDiffer }),
   );
@@ -113,8 +112,7 @@ function Input({ approval: { may_differ: mayDiffer, sent_as: alias }, text }: Ca
 
 function PlatformFacts({ approval: { at, key_kind: kind }, text }: CallProps): JSX.Element {
   const source = el.span({ class: "quiet" }, h(FactsSource, { kind }), " when the agent asked, ", h(Ago, { at }));
-  return h(
-    Panel,
+  return panel(
     { title: "Facts from the platform", more: source },
     text === "null"
       ? el.p({ class: "quiet" }, "The platform sent no facts.")
@@ -129,9 +127,8 @@ const used: Readonly<Record<string, string>> = { used: "used", denied: "denied" 
 function Clocks({ approval }: { readonly approval: ApprovalDetailJson }): JSX.Element {
   const { at, decide_by: decideBy, use_by: useBy, status } = approval;
   const isOpen = status === "pending" || status === "approved";
-  return h(
-    Panel,
-    { title: "Time" },
+  return panel(
+    "Time",
     h(Facts, {
       of: [
         ["Asked", h(Ago, { at })],
@@ -156,9 +153,8 @@ function Clocks({ approval }: { readonly approval: ApprovalDetailJson }): JSX.El
 
 function Asked({ approval }: { readonly approval: ApprovalDetailJson }): JSX.Element {
   const { key, session_id: session, asked, receipt, mode, counters, groups } = approval;
-  return h(
-    Panel,
-    { title: "Who asked" },
+  return panel(
+    "Who asked",
     h(Facts, {
       of: [
         ["Key", h(Text, { of: key })],
@@ -189,8 +185,7 @@ function needText({ by, of }: Need): string {
 
 function Votes({ approval }: { readonly approval: ApprovalDetailJson }): JSX.Element {
   const { decisions, has, needs } = approval;
-  return h(
-    Panel,
+  return panel(
     { title: "Decisions", more: el.span({ class: "count" }, `${has} of ${needs}`) },
     decisions.length === 0
       ? el.p({ class: "quiet" }, "Nobody has decided yet.")
@@ -221,9 +216,8 @@ function Votes({ approval }: { readonly approval: ApprovalDetailJson }): JSX.Ele
 /** Other questions about the same call, such as that of a run that was started again. */
 function SameCalls({ of }: { readonly of: readonly SameCall[] }): JSX.Element | null {
   if (of.length === 0) return null;
-  return h(
-    Panel,
-    { title: "The same call in other questions" },
+  return panel(
+    "The same call in other questions",
     el.ul(
       { class: "said" },
       of.map(({ id, status, session_id: session, differs, approved }) =>
@@ -260,9 +254,8 @@ function LastFive({ approval, input }: { readonly approval: ApprovalDetailJson; 
   );
   const calls = value?.receipts ?? [];
   const now = useMemo(() => readValue(input), [input]);
-  return h(
-    Panel,
-    { title: "The last five calls of this tool" },
+  return panel(
+    "The last five calls of this tool",
     problem !== undefined && h(ProblemNote, { of: problem }),
     value !== undefined && calls.length === 0 && el.p({ class: "quiet" }, "This key has not called this tool before."),
     calls.length > 0 &&
@@ -340,9 +333,8 @@ function Timeline({ approval }: { readonly approval: ApprovalDetailJson }): JSX.
   const { session_id: session, key } = approval;
   const path = session === null ? undefined : `/receipts${queryText({ session_id: session, key, limit: 10 })}`;
   const { value, problem } = useAnswer<ReceiptPage>(path);
-  return h(
-    Panel,
-    { title: "The session's last calls" },
+  return panel(
+    "The session's last calls",
     session === null && el.p({ class: "quiet" }, "The call has no session."),
     problem !== undefined && h(ProblemNote, { of: problem }),
     el.ol(

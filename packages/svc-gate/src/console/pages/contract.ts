@@ -4,7 +4,7 @@ import type { InForceJson, ReceiptJson, ReceiptPage, ReportJson } from "../../wi
 import { el } from "../elements.ts";
 import { ask, commandText, queryText } from "../gate.ts";
 import { diffLines, type DiffLine } from "../lines.ts";
-import { Empty, Loading, Panel, ProblemNote, Title, useAnswer } from "../parts.ts";
+import { empty, Loading, panel, ProblemNote, Title, useAnswer } from "../parts.ts";
 import { link, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago } from "../time.ts";
@@ -77,17 +77,12 @@ function SourceLine({ of }: { readonly of: string }): JSX.Element {
 function Changes(): JSX.Element {
   const { value, problem } = useAnswer<ReceiptPage>("/receipts?act=reload&limit=20");
   const rows = value?.receipts ?? [];
-  return h(
-    Panel,
-    { title: "Changes" },
+  return panel(
+    "Changes",
     problem !== undefined && h(ProblemNote, { of: problem }),
     value !== undefined &&
       rows.length === 0 &&
-      h(
-        Empty,
-        { title: "The contract has not changed yet" },
-        el.p("Each reload that changes it appears here with a text diff."),
-      ),
+      empty("The contract has not changed yet", "Each reload that changes it appears here with a text diff."),
     el.ul(
       { class: "changes" },
       rows.map((row) => h(Change, { key: row.seq, row })),

@@ -5,7 +5,7 @@ import type { SessionJson } from "../../wire/mod.ts";
 import { el } from "../elements.ts";
 import { Button, Choice } from "../fields.ts";
 import { ask, gateNow, type Problem } from "../gate.ts";
-import { Panel, ProblemNote } from "../parts.ts";
+import { panel, ProblemNote } from "../parts.ts";
 import { momentText } from "../time.ts";
 import { Comment, denialsText, noReason } from "./comment.ts";
 import { opensText } from "../tree.ts";
@@ -44,7 +44,7 @@ export function Decide({ approval, isShownWhole, session, opens, onDecided }: De
     : status === "approved"
       ? approvedText(approval)
       : heldText(session);
-  return h(Panel, { title: "Decision" }, el.p({ role: "status" }, said, text), note);
+  return panel("Decision", el.p({ role: "status" }, said, text), note);
 }
 
 interface DecideFormProps extends Omit<DecideProps, "onDecided"> {

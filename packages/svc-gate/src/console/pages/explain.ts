@@ -5,7 +5,7 @@ import { el } from "../elements.ts";
 import { useExample } from "../example.ts";
 import { Area, Button, Choice } from "../fields.ts";
 import { ask, sentence, type Problem } from "../gate.ts";
-import { callMembers, Empty, Panel, Title, Verdict } from "../parts.ts";
+import { callMembers, empty, panel, Title, Verdict } from "../parts.ts";
 import { prettyText } from "../pretty.ts";
 import { useRoute } from "../route.ts";
 import { reasonText, SourceText, Text } from "../text.ts";
@@ -28,9 +28,8 @@ export default function ExplainPage(): JSX.Element {
       { class: "columns" },
       el.div(
         { class: "main" },
-        h(
-          Panel,
-          { title: "The call" },
+        panel(
+          "The call",
           h(Choice, {
             id: "tool",
             label: "Begin with a call of",
@@ -127,11 +126,10 @@ function Result({ explained, problem }: Explanation): JSX.Element {
     problem !== undefined && el.pre({ class: "problem", role: "alert" }, h(SourceText, { of: problem.detail })),
     explained === undefined &&
       problem === undefined &&
-      h(Empty, { title: "The result appears here" }, el.p("Each rule with the values of its operands.")),
+      empty("The result appears here", "Each rule with the values of its operands."),
     explained !== undefined &&
-      h(
-        Panel,
-        { title: "The result" },
+      panel(
+        "The result",
         el.p(
           { role: "status" },
           h(Verdict, { of: explained.verdict }),

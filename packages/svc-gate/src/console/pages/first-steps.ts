@@ -4,7 +4,7 @@ import type { ReceiptPage, SessionJson } from "../../wire/mod.ts";
 import { el } from "../elements.ts";
 import { useExample } from "../example.ts";
 import { Area, Button } from "../fields.ts";
-import { Command, Empty, useAct, useAnswer, Verdict } from "../parts.ts";
+import { Command, empty, useAct, useAnswer, Verdict } from "../parts.ts";
 import { link } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 
@@ -16,14 +16,11 @@ export default function FirstSteps({ session }: { readonly session: SessionJson 
   // A key of the root does not open a tenant's console.
   const of = session.tenant === null ? "" : ` --tenant ${session.tenant}`;
   if (!isNew && session.approvers)
-    return h(
-      Empty,
-      { title: "No call waits for a person" },
-      el.p(
-        session.mode === "observe"
-          ? "The gate observes: it lets every call through and asks no person. In assist or enforce mode, calls wait here."
-          : "A call appears here when a rule of the contract says ESCALATE. This page shows it within a second.",
-      ),
+    return empty(
+      "No call waits for a person",
+      session.mode === "observe"
+        ? "The gate observes: it lets every call through and asks no person. In assist or enforce mode, calls wait here."
+        : "A call appears here when a rule of the contract says ESCALATE. This page shows it within a second.",
     );
   return el.div(
     { class: "steps" },

@@ -6,7 +6,7 @@ import { el } from "../elements.ts";
 import { ask, queryText, type Problem } from "../gate.ts";
 import { later } from "../later.ts";
 import { listen } from "../live.ts";
-import { Empty, Loading, ProblemNote, State, Title, toggled } from "../parts.ts";
+import { empty, Loading, ProblemNote, State, Title, toggled } from "../parts.ts";
 import { go, link, setQuery, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago, Countdown } from "../time.ts";
@@ -60,7 +60,7 @@ export default function Inbox({ session }: { readonly session: SessionJson }): J
       approvals.length === 0 &&
       found.fresh.length === 0 &&
       (query.has("tool") || query.has("key")
-        ? h(Empty, { title: "No call matches" }, el.p("Remove a filter to see the other calls."))
+        ? empty("No call matches", "Remove a filter to see the other calls.")
         : h(Nothing, { session, show })),
     el.div(
       { ref: list, class: "inbox" },
@@ -136,17 +136,12 @@ function Selection({ approvals, onClear }: SelectionProps): JSX.Element | null {
 
 function Nothing({ session, show }: { readonly session: SessionJson; readonly show: string }): JSX.Element {
   if (show === "approved")
-    return h(
-      Empty,
-      { title: "No approved call waits to be used" },
-      el.p("An approved call is here until the agent asks again, or until its time is over."),
+    return empty(
+      "No approved call waits to be used",
+      "An approved call is here until the agent asks again, or until its time is over.",
     );
   if (show === "closed")
-    return h(
-      Empty,
-      { title: "No approval has been closed yet" },
-      el.p("Calls that were used, denied, cancelled or expired appear here."),
-    );
+    return empty("No approval has been closed yet", "Calls that were used, denied, cancelled or expired appear here.");
   return h(FirstSteps, { session });
 }
 

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { EndpointsJson, SessionJson, VerifiedJson } from "../../wire/mod.ts";
 import { el } from "../elements.ts";
 import { Button } from "../fields.ts";
-import { Command, Facts, Panel, ProblemNote, Title, useAct, useAnswer } from "../parts.ts";
+import { Command, Facts, panel, ProblemNote, Title, useAct, useAnswer } from "../parts.ts";
 import { Text } from "../text.ts";
 import { Ago, Moment } from "../time.ts";
 
@@ -23,9 +23,8 @@ export default function LedgerPage({ session }: { readonly session: SessionJson 
 function Head({ session }: { readonly session: SessionJson }): JSX.Element {
   const { value, note } = useAnswer<string>("/checkpoint");
   const [origin = "", rows = "", root = ""] = (value ?? "").split("\n");
-  return h(
-    Panel,
-    { title: "Signed head" },
+  return panel(
+    "Signed head",
     note,
     value !== undefined &&
       h(Facts, {
@@ -52,9 +51,8 @@ function Verify(): JSX.Element {
       setCheck(found);
       setAt(Date.now());
     });
-  return h(
-    Panel,
-    { title: "Verify" },
+  return panel(
+    "Verify",
     el.p("The gate reads every row and compares its hashes."),
     h(Button, { kind: "primary", isOff: isBusy, onPress: verify }, isBusy ? "Verifying …" : "Verify now"),
     note,
@@ -94,9 +92,8 @@ function Verified({ check, at }: { readonly check: VerifiedJson; readonly at: nu
 
 function Deliveries(): JSX.Element {
   const { value, problem } = useAnswer<EndpointsJson>("/admin/notify");
-  return h(
-    Panel,
-    { title: "Webhooks" },
+  return panel(
+    "Webhooks",
     problem !== undefined && h(ProblemNote, { of: problem }),
     value?.endpoints.length === 0 && el.p({ class: "quiet" }, "No endpoint is set (SVC_NOTIFY)."),
     (value?.endpoints ?? []).map(({ endpoint, row, waiting, died, dead }) =>

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ExplainedJson, ReceiptJson, SessionJson } from "../../wire/mod.ts";
 import { el } from "../elements.ts";
 import { queryText } from "../gate.ts";
-import { callMembers, Facts, FactsSource, Loading, Panel, Title, useAnswer, Verdict } from "../parts.ts";
+import { callMembers, Facts, FactsSource, Loading, panel, Title, useAnswer, Verdict } from "../parts.ts";
 import { askedIn, prove, type Proof } from "../proof.ts";
 import { link } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
@@ -38,14 +38,12 @@ export default function ReceiptPageOf({ seq, session }: ReceiptProps): JSX.Eleme
       { class: "columns" },
       el.div(
         { class: "main" },
-        h(
-          Panel,
-          { title: isCheck ? "The call" : "The event" },
+        panel(
+          isCheck ? "The call" : "The event",
           h(CallText, { text: raw["tool_input"] ?? "null", label: "Input", root: "input" }),
         ),
         isCheck &&
-          h(
-            Panel,
+          panel(
             { title: "Facts from the platform", more: h(FactsSource, { kind: value.key_kind }) },
             h(CallText, { text: raw["platform_state"] ?? "null", label: "Facts", root: "platform" }),
           ),
@@ -66,9 +64,8 @@ export default function ReceiptPageOf({ seq, session }: ReceiptProps): JSX.Eleme
 
 /** The bytes that the chain commits to, for those who hash them themselves. */
 function Bytes({ receipt }: { readonly receipt: ReceiptJson }): JSX.Element {
-  return h(
-    Panel,
-    { title: "Leaf and evidence" },
+  return panel(
+    "Leaf and evidence",
     el.details(
       el.summary("The leaf, which is hashed"),
       el.pre({ class: "received", tabIndex: 0 }, h(Text, { of: receipt.leaf })),
@@ -115,7 +112,7 @@ function About({ receipt }: { readonly receipt: ReceiptJson }): JSX.Element {
       "Contract",
       el.a({ href: link(`/contract${queryText({ contract })}`) }, el.code(contract.slice(0, 19))),
     ]);
-  return h(Panel, { title: "About" }, h(Facts, { of: rows }));
+  return panel("About", h(Facts, { of: rows }));
 }
 
 const hows: Readonly<Record<string, string>> = {
@@ -135,9 +132,8 @@ function Story({ receipt }: { readonly receipt: ReceiptJson }): JSX.Element | nu
   if (asked === undefined) return null;
   const { how = "", approval, stop, grant } = asked;
   const row = how === "opened" ? receipt.seq : (approval ?? asked.own);
-  return h(
-    Panel,
-    { title: "Approval" },
+  return panel(
+    "Approval",
     el.p(hows[how] ?? how),
     row !== undefined && h(ApprovalLink, { row }),
     how === "opened" &&
@@ -168,9 +164,8 @@ const outcomes: Readonly<Record<string, string>> = {
 /** The outcome that the calling code reported, with the row that says so. */
 function Outcome({ receipt: { answered, outcome } }: { readonly receipt: ReceiptJson }): JSX.Element {
   const none = answered === "ALLOW" ? "nobody has reported one" : "the call was not let through";
-  return h(
-    Panel,
-    { title: "Outcome" },
+  return panel(
+    "Outcome",
     outcome === undefined
       ? el.p(none)
       : el.p(
@@ -185,9 +180,8 @@ function AgainNow({ seq }: { readonly seq: number }): JSX.Element {
   const [isAsked, setAsked] = useState(false);
   const body = JSON.stringify({ receipt: seq });
   const { value, note } = useAnswer<ExplainedJson>(isAsked ? "/explain" : undefined, [], body);
-  return h(
-    Panel,
-    { title: "Under the contract in force now" },
+  return panel(
+    "Under the contract in force now",
     el.p(
       { class: "acts" },
       !isAsked && el.button({ type: "button", onClick: () => setAsked(true) }, "Decide again"),
@@ -211,13 +205,12 @@ function ProofPanel({ receipt, raw, session }: ReceiptProofProps): JSX.Element {
       setProof(error instanceof Error ? error.message : String(error)),
     );
   }, [receipt.hash]);
-  if (proof === undefined) return h(Panel, { title: "Proof" }, h(Loading, null));
+  if (proof === undefined) return panel("Proof", h(Loading, null));
   if (typeof proof === "string")
-    return h(Panel, { title: "Proof" }, el.p({ class: "problem" }, "This browser could not make the proof. ", proof));
+    return panel("Proof", el.p({ class: "problem" }, "This browser could not make the proof. ", proof));
   const holds = proof.steps.every((step) => step.holds);
-  return h(
-    Panel,
-    { title: "Proof" },
+  return panel(
+    "Proof",
     el.p(
       { class: holds ? "holds" : "problem", role: "status" },
       holds

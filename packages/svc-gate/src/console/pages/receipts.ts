@@ -4,7 +4,7 @@ import type { ReceiptJson, ReceiptPage } from "../../wire/mod.ts";
 import { el } from "../elements.ts";
 import { queryText } from "../gate.ts";
 import { listen } from "../live.ts";
-import { Empty, Heads, Title, useAnswer, Verdict } from "../parts.ts";
+import { empty, Heads, Title, useAnswer, Verdict } from "../parts.ts";
 import { link, setQuery, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago, momentText } from "../time.ts";
@@ -54,10 +54,9 @@ export default function Receipts(): JSX.Element {
     h(Filters, { query }),
     note,
     value?.receipts.length === 0 &&
-      h(
-        Empty,
-        { title: "No receipt matches" },
-        el.p("Each call that an agent asks about gets one row here. Remove a filter, or send a check."),
+      empty(
+        "No receipt matches",
+        "Each call that an agent asks about gets one row here. Remove a filter, or send a check.",
       ),
     value !== undefined && value.receipts.length > 0 && h(Table, { receipts: value.receipts }),
     value !== undefined &&

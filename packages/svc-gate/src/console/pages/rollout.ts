@@ -4,7 +4,7 @@ import type { DecidedRule, ReportJson, SessionJson, SliceJson } from "../../wire
 import { el } from "../elements.ts";
 import { queryText } from "../gate.ts";
 import { later } from "../later.ts";
-import { Empty, Heads, Panel, Title, useAnswer, Verdict } from "../parts.ts";
+import { empty, Heads, panel, Title, useAnswer, Verdict } from "../parts.ts";
 import { link, useRoute } from "../route.ts";
 import { Text } from "../text.ts";
 import { lengthText, Moment } from "../time.ts";
@@ -51,11 +51,7 @@ export default function Rollout({ session }: { readonly session: SessionJson }):
     ),
     note,
     value?.receipts === 0 &&
-      h(
-        Empty,
-        { title: "No receipts in this time" },
-        el.p("Charts of verdicts, rules and decisions appear here after the first checks."),
-      ),
+      empty("No receipts in this time", "Charts of verdicts, rules and decisions appear here after the first checks."),
     value !== undefined && value.receipts > 0 && h(Found, { report: value, mode: session.mode }),
   );
 }
@@ -77,8 +73,8 @@ function Found({ report, mode }: { readonly report: ReportJson; readonly mode: s
     ),
     el.div(
       { class: "grid" },
-      h(Panel, { title: "Verdicts over time" }, h(Chart, { title: "Calls by verdict", times, end, lines: verdicts })),
-      h(Panel, { title: "Decisions over time" }, h(Chart, { title: "Approvals", times, end, lines: decisions })),
+      panel("Verdicts over time", h(Chart, { title: "Calls by verdict", times, end, lines: verdicts })),
+      panel("Decisions over time", h(Chart, { title: "Approvals", times, end, lines: decisions })),
       counterNames(slices).map((name) => h(Money, { key: name, name, times, end, slices })),
       h(Shares, {
         title: "By rule",
@@ -166,7 +162,7 @@ function Money({ name, times, end, slices }: MoneyProps): JSX.Element {
       { label: "counted", colour: "--allow", values: of("used") },
     ];
   }, [name, slices]);
-  return h(Panel, { title: `Amounts: ${name}` }, h(Chart, { title: name, times, end, lines }));
+  return panel({ title: `Amounts: ${name}` }, h(Chart, { title: name, times, end, lines }));
 }
 
 interface Share {
@@ -182,9 +178,8 @@ const shareRows = 12;
 
 function Shares({ title, lines }: { readonly title: string; readonly lines: readonly Share[] }): JSX.Element {
   const most = Math.max(1, ...lines.map(({ count }) => count));
-  return h(
-    Panel,
-    { title },
+  return panel(
+    title,
     lines.length === 0 && el.p({ class: "quiet" }, "Nothing was refused or held."),
     el.table(
       { class: "shares" },
@@ -218,8 +213,7 @@ function Bar({ share, of = "" }: { readonly share: number; readonly of?: string 
 function Decided({ rules }: { readonly rules: readonly DecidedRule[] }): JSX.Element {
   const share = (part: number, whole: number): string => (whole === 0 ? "-" : `${Math.round((part / whole) * 100)} %`);
   const time = (ms: number | null): string => (ms === null ? "-" : lengthText(ms));
-  return h(
-    Panel,
+  return panel(
     { title: "What persons decided", class: "full" },
     rules.length === 0 && el.p({ class: "quiet" }, "No call has waited for a person in this time."),
     rules.length > 0 &&
@@ -268,9 +262,8 @@ function Outcomes({ report }: { readonly report: ReportJson }): JSX.Element {
     ["unknown", unknown],
     ["not reported", missing],
   ] as const;
-  return h(
-    Panel,
-    { title: "Outcomes" },
+  return panel(
+    "Outcomes",
     el.p({ class: "quiet" }, `${counted(all, "call")} let through in assist or enforce mode.`),
     el.table(
       { class: "shares" },
@@ -290,9 +283,8 @@ function Outcomes({ report }: { readonly report: ReportJson }): JSX.Element {
 function Forecast({ report, mode }: { readonly report: ReportJson; readonly mode: string }): JSX.Element | null {
   const { approvals, per_day: perDay, days, largest_hour: hour, by_rule: rules } = report.forecast;
   if (approvals === 0) return null;
-  return h(
-    Panel,
-    { title: mode === "enforce" ? "If it had enforced all the time" : "If the gate enforced" },
+  return panel(
+    mode === "enforce" ? "If it had enforced all the time" : "If the gate enforced",
     el.p(
       `Persons would decide ${counted(perDay, "call")} a day: ${approvals} in ${counted(days, "day")}`,
       hour !== null && el.span(`, at most ${hour.approvals} in one hour (`, h(Moment, { at: hour.from }), ")"),

@@ -1,7 +1,7 @@
 import { h, type JSX } from "preact";
 import type { ExplainedJson, ExplainedPart, ExplainedRule } from "../../wire/mod.ts";
 import { el } from "../elements.ts";
-import { Loading, Panel, useAnswer, Verdict } from "../parts.ts";
+import { Loading, panel, useAnswer, Verdict } from "../parts.ts";
 import { Text } from "../text.ts";
 
 interface RulesOfProps {
@@ -14,9 +14,8 @@ interface RulesOfProps {
 export function RulesOf({ seq, fallback }: RulesOfProps): JSX.Element {
   const body = JSON.stringify({ receipt: seq, under: "recorded" });
   const { value, problem } = useAnswer<ExplainedJson>("/explain", [], body);
-  return h(
-    Panel,
-    { title: "Rules" },
+  return panel(
+    "Rules",
     value === undefined && problem === undefined && h(Loading, null),
     problem !== undefined && el.p({ class: "quiet" }, fallback.join(", "), ". ", problem.detail),
     value !== undefined && h(RuleList, { explained: value }),
