@@ -167,8 +167,8 @@ export function useAnswer<Value>(path: string | undefined, raw: readonly string[
   };
 }
 
-interface Acting {
-  readonly act: <Value>(path: string, body: string | undefined, done: (value: Value) => void) => Promise<void>;
+interface Acting<Value> {
+  readonly act: (path: string, body: string | undefined, done: (value: Value) => void) => Promise<void>;
   /** True until the gate answers. */
   readonly isBusy: boolean;
   /** Why the gate refused the last act. */
@@ -176,10 +176,10 @@ interface Acting {
 }
 
 /** Sends what a person does, and keeps the gate's refusal for the page. */
-export function useAct(): Acting {
+export function useAct<Value>(): Acting<Value> {
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [isBusy, setBusy] = useState(false);
-  const act = async <Value>(path: string, body: string | undefined, done: (value: Value) => void): Promise<void> => {
+  const act = async (path: string, body: string | undefined, done: (value: Value) => void): Promise<void> => {
     setBusy(true);
     const answer = await ask<Value>(path, { ...(body !== undefined && { body }) });
     setBusy(false);

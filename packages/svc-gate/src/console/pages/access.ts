@@ -117,14 +117,10 @@ function StopDialog({ onClose }: { readonly onClose: (set?: StopSetJson) => void
   const [why, setWhy] = useState("");
   const [typed, setTyped] = useState("");
   const [keeps, setKeeps] = useState(false);
-  const { act, note } = useAct();
+  const { act, note } = useAct<StopSetJson>();
   const send = (): Promise<void> => {
     const scope = scopeOf(kind, name.trim(), id.trim());
-    return act<StopSetJson>(
-      "/admin/stop",
-      JSON.stringify({ scope, why, ...(keeps && { approvals: "keep" }) }),
-      onClose,
-    );
+    return act("/admin/stop", JSON.stringify({ scope, why, ...(keeps && { approvals: "keep" }) }), onClose);
   };
   const isReady = typed === word && why.trim() !== "";
   const nameLabel = kind === "tools" ? "The tools, separated by commas" : "The key's name";

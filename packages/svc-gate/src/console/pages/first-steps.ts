@@ -85,9 +85,9 @@ function SendCheck({ session, onSent }: { readonly session: SessionJson; readonl
   const [typed, setTyped] = useState<string | undefined>(undefined);
   const body = typed ?? call ?? emptyCall;
   const [checked, setChecked] = useState<Checked | undefined>(undefined);
-  const { act, note } = useAct();
+  const { act, note } = useAct<Checked>();
   const send = (): Promise<void> =>
-    act<Checked>("/check", body, (answer) => {
+    act("/check", body, (answer) => {
       setChecked(answer);
       onSent();
     });

@@ -45,9 +45,9 @@ function Head({ session }: { readonly session: SessionJson }): JSX.Element {
 function Verify(): JSX.Element {
   const [check, setCheck] = useState<VerifiedJson | undefined>(undefined);
   const [at, setAt] = useState(0);
-  const { act, isBusy, note } = useAct();
+  const { act, isBusy, note } = useAct<VerifiedJson>();
   const verify = (): Promise<void> =>
-    act<VerifiedJson>("/ledger/verify", undefined, (found) => {
+    act("/ledger/verify", undefined, (found) => {
       setCheck(found);
       setAt(Date.now());
     });
