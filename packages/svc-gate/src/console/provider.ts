@@ -1,4 +1,4 @@
-import type { OpenedJson } from "../wire/mod.ts";
+import type { BegunSignIn, OpenedJson } from "../wire/mod.ts";
 import { askConsole, base, keepPageSecret, type Answer, type Problem } from "./gate.ts";
 import { go, routeNow } from "./route.ts";
 
@@ -17,7 +17,7 @@ const storedKnown = `svc-gate ${base} known`;
  * @returns why it did not begin
  */
 export async function beginSignIn(): Promise<Problem | undefined> {
-  const begun = await askConsole<{ readonly location: string; readonly flow: string }>("/oidc", { body: "{}" });
+  const begun = await askConsole<BegunSignIn>("/oidc", { body: "{}" });
   if (!begun.ok) return begun.problem;
   sessionStorage.setItem(stored, begun.value.flow);
   location.assign(begun.value.location);

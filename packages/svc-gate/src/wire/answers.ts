@@ -5,6 +5,18 @@
 import type { KeyKind } from "./key-kind.ts";
 import type { Mode, Verdict } from "./verdict.ts";
 
+/** How a person can sign in, besides with a key: the answer of GET /console/methods. */
+export interface SignInMethods {
+  readonly oidc: { readonly name: string } | null;
+}
+
+/** A sign-in that has begun. The page keeps `flow` in its origin's storage, and gives it back with the answer. */
+export interface BegunSignIn {
+  /** The provider's page. */
+  readonly location: string;
+  readonly flow: string;
+}
+
 /** Who has signed in. */
 export interface SignedInJson {
   readonly key: string;

@@ -1,6 +1,6 @@
 import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { GrantJson, StopJson, StopSetJson } from "../../approvals/mod.ts";
+import type { GrantJson, StopJson, StopScope, StopSetJson } from "../../approvals/mod.ts";
 import type { KeyJson, SessionJson } from "../../wire/mod.ts";
 import { el } from "../elements.ts";
 import { Button, Choice, Field, Tick } from "../fields.ts";
@@ -24,16 +24,11 @@ export default function Access({ session }: { readonly session: SessionJson }): 
   );
 }
 
-function scopeText(scope: unknown): string {
+function scopeText(scope: StopScope): string {
   if (scope === "all") return "every call";
-  const { tools, key, session } = scope as {
-    tools?: readonly string[];
-    key?: string;
-    session?: { key: string; id: string };
-  };
-  if (tools !== undefined) return `the ${tools.length === 1 ? "tool" : "tools"} ${tools.join(", ")}`;
-  if (key !== undefined) return `the key ${key}`;
-  return `the session ${session?.id ?? ""} of the key ${session?.key ?? ""}`;
+  if ("tools" in scope) return `the ${scope.tools.length === 1 ? "tool" : "tools"} ${scope.tools.join(", ")}`;
+  if ("key" in scope) return `the key ${scope.key}`;
+  return `the session ${scope.session.id} of the key ${scope.session.key}`;
 }
 
 function StopPanel({ session }: { readonly session: SessionJson }): JSX.Element {
@@ -142,7 +137,7 @@ function StopDialog({ onClose }: { readonly onClose: (set?: StopSetJson) => void
   );
 }
 
-function scopeOf(kind: string, name: string, id: string): unknown {
+function scopeOf(kind: string, name: string, id: string): StopScope {
   if (kind === "all") return "all";
   if (kind === "key") return { key: name };
   return kind === "session" ? { session: { key: name, id } } : { tools: name.split(",").map((each) => each.trim()) };
@@ -225,7 +220,7 @@ function Keys({ session }: { readonly session: SessionJson }): JSX.Element {
               h(NameOfKey, { of: key }),
               el.td(h(Text, { of: key.person ?? "" })),
               el.td(key.scopes.join(", ")),
-              el.td(h(Text, { of: (key.groups ?? []).join(", ") })),
+              el.td(h(Text, { of: key.groups.join(", ") })),
               el.td(key.last_used === null ? "never" : h(Ago, { at: Date.parse(key.last_used) })),
               el.td(
                 // A path of this console reaches only the keys of its own tenant. A name may exist in several.

@@ -1,14 +1,10 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { OpenedJson } from "../../wire/mod.ts";
+import type { OpenedJson, SignInMethods } from "../../wire/mod.ts";
 import { el } from "../elements.ts";
 import { askConsole, keepPageSecret, type Problem } from "../gate.ts";
 import { ProblemNote } from "../parts.ts";
 import { beginSignIn, finishSignIn } from "../provider.ts";
-
-interface Methods {
-  readonly oidc: { readonly name: string } | null;
-}
 
 const endedText =
   "Your session has ended: it was idle for too long or signed out elsewhere, or the key was revoked. Sign in again.";
@@ -94,7 +90,9 @@ function ProviderButton({
   const [name, setName] = useState<string | undefined>(undefined);
   const [isBusy, setBusy] = useState(false);
   useEffect(() => {
-    void askConsole<Methods>("/methods").then((answer) => setName(answer.ok ? answer.value.oidc?.name : undefined));
+    void askConsole<SignInMethods>("/methods").then((answer) =>
+      setName(answer.ok ? answer.value.oidc?.name : undefined),
+    );
   }, []);
   if (name === undefined) return null;
   const leave = async (): Promise<void> => {

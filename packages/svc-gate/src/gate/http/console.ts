@@ -10,6 +10,7 @@ import {
   type Result,
   type SessionJson,
   type SignedInJson,
+  type SignInMethods,
 } from "../../wire/mod.ts";
 import type { Service } from "../service/service.ts";
 import type { Key } from "../keys/keys.ts";
@@ -139,7 +140,8 @@ async function signInWith(
 /** Handles GET /console/methods: how a person can sign in, besides with a key. */
 async function showMethods(reply: FastifyReply, door: ConsoleDoor): Promise<FastifyReply> {
   const name = await door.provider();
-  return sendJson(reply, JSON.stringify({ oidc: name === undefined ? null : { name } }));
+  const methods: SignInMethods = { oidc: name === undefined ? null : { name } };
+  return sendJson(reply, JSON.stringify(methods));
 }
 
 /** Handles POST /console/oidc: the page then goes to the address in the answer, and keeps the flow. */

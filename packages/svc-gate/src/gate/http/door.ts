@@ -1,12 +1,12 @@
 import type { IncomingMessage } from "node:http";
-import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";
+import { bad, good, limits, refuse, type BegunSignIn, type Refusal, type Result } from "../../wire/mod.ts";
 import { digestOf } from "../keys/digest.ts";
 import type { Key, KeyRing } from "../keys/keys.ts";
 import { Rates } from "../keys/rate.ts";
 import { refusalForKind } from "./key-refusals.ts";
 import { networkOf } from "./keyless.ts";
 import type { FirstCode } from "../console/first-code.ts";
-import type { BegunSignIn, ConsolePlace, OidcSignIn, ReturnedSignIn } from "../console/oidc/sign-in.ts";
+import type { ConsolePlace, OidcSignIn, ReturnedSignIn } from "../console/oidc/sign-in.ts";
 import type { OwnNames } from "../console/own-names.ts";
 import { sessionMs, type Session, type Sessions } from "../console/sessions.ts";
 

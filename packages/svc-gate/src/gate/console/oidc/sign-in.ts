@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { bad, good, limits, quote, refuse, type Refusal, type Result } from "../../../wire/mod.ts";
+import { bad, good, limits, quote, refuse, type BegunSignIn, type Refusal, type Result } from "../../../wire/mod.ts";
 import { Line } from "../../admission/line.ts";
 import type { KeyRing } from "../../keys/keys.ts";
 import type { Seal } from "../seal.ts";
@@ -27,13 +27,6 @@ export interface ConsolePlace {
   readonly tenant: string | null;
   /** The network of the browser: each has its turn. */
   readonly network: string;
-}
-
-/** A sign-in that has begun. The page keeps `flow` in its origin's storage, and gives it back with the answer. */
-export interface BegunSignIn {
-  /** The provider's page. */
-  readonly location: string;
-  readonly flow: string;
 }
 
 /** What a page posts when the browser came back from the provider. */
