@@ -484,7 +484,7 @@ suite("a ledger with grants", () => {
     {
       within: "BatchApprovals.useGrant",
       find: "this.#grantUses.push({ amounts, grant: grant.row, row });",
-      put: "this.#uses.push({ amounts: {}, grant: grant.row, row });",
+      put: "this.#grantUses.push({ amounts: {}, grant: grant.row, row });",
     },
   ];
   for (const defect of broken)
