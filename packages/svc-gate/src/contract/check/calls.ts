@@ -28,14 +28,14 @@ function checkHas(checker: Checker, call: Call, facts: Facts): Checked {
     (argument.kind === "member" && argument.optional)
   ) {
     if (argument?.kind === "broken") return same({ op: "broken", type: broken, span: call.span }, facts);
-    return checker.refuse(call.span, "has", "`has` takes one member, such as `has(input.note)`", facts);
+    return checker.refuse({ span: call.span, facts }, "has", "`has` takes one member, such as `has(input.note)`");
   }
   if (
     argument.kind === "member" &&
     argument.of.kind === "name" &&
     ["limits", "counters", "session"].includes(argument.of.name)
   ) {
-    return checker.refuse(call.span, "has", `\`${argument.of.name}\` only has the declared members`, facts);
+    return checker.refuse({ span: call.span, facts }, "has", `\`${argument.of.name}\` only has the declared members`);
   }
   const name = argument.kind === "member" ? argument.name : literalText(argument);
   const of = checker.check(
@@ -65,7 +65,7 @@ function checkFold(checker: Checker, call: Call, target: Syntax, facts: Facts): 
   const wanted = macro === "map" ? [1, 2] : [1];
   if (variable?.kind !== "name" || !wanted.includes(bodies.length)) {
     const shape = macro === "map" ? "list.map(x, value)" : `list.${macro}(x, condition)`;
-    return checker.refuse(call.nameSpan, "macro", `\`${macro}\` is written \`${shape}\``, facts);
+    return checker.refuse({ span: call.nameSpan, facts }, "macro", `\`${macro}\` is written \`${shape}\``);
   }
   if (checker.isName(variable.name)) {
     checker.scope.report.add(
@@ -78,10 +78,9 @@ function checkFold(checker: Checker, call: Call, target: Syntax, facts: Facts): 
   const item = itemType(range.type);
   if (item === undefined) {
     return checker.refuse(
-      range.span,
+      { span: range.span, facts },
       "type",
       `\`${macro}\` goes over a list or the names of an object, not over ${typeText(range.type)}`,
-      facts,
     );
   }
   return checker.withVariable(variable.name, item, (slot) => {
@@ -120,20 +119,18 @@ function checkOptional(checker: Checker, call: Call, target: Syntax, facts: Fact
   if (of.type.kind === "broken") return same({ op: "broken", type: broken, span: call.span }, facts);
   if (of.type.kind !== "optional") {
     return checker.refuse(
-      call.nameSpan,
+      { span: call.nameSpan, facts },
       "type",
       `\`${call.name}\` needs a member that may be absent, not ${typeText(of.type)}`,
-      facts,
       "write `.?member` before it",
     );
   }
   const wanted = call.name === "orValue" ? 1 : 0;
   if (args.length !== wanted)
     return checker.refuse(
-      call.nameSpan,
+      { span: call.nameSpan, facts },
       "arguments",
       `\`${call.name}\` takes ${wanted === 1 ? "one default" : "nothing"}`,
-      facts,
     );
   const [fallback] = args;
   const entry = optionalFunctions[fallback === undefined ? "hasValue" : "orValue"];
@@ -141,10 +138,9 @@ function checkOptional(checker: Checker, call: Call, target: Syntax, facts: Fact
   const type = join(of.type.of, fallback.type);
   if (type === undefined) {
     return checker.refuse(
-      fallback.span,
+      { span: fallback.span, facts },
       "type",
       `the default is ${typeText(fallback.type)}, the member is ${typeText(of.type.of)}`,
-      facts,
     );
   }
   return same({ op: "call", entry, args: [of, fallback], type, span: call.span }, facts);
@@ -176,7 +172,7 @@ export function checkCall(checker: Checker, call: Call, facts: Facts): Checked {
   const space = call.target?.kind === "name" && !checker.isName(call.target.name) ? call.target.name : "";
   if (namespaces.has(space)) {
     const message = `\`${space}.${call.name}\` is not part of the contract language`;
-    return checker.refuse(call.span, "left-out", message, facts, "name a part of an expression under `let:`");
+    return checker.refuse({ span: call.span, facts }, "left-out", message, "name a part of an expression under `let:`");
   }
   const written = call.target === undefined ? call.args : [call.target, ...call.args];
   const args = written.map((arg) => checker.check(arg, facts).core);
@@ -192,14 +188,13 @@ export function checkCall(checker: Checker, call: Call, facts: Facts): Checked {
     const takes = named.map(({ parameters }) => parameters.join(", ").replace("record", "object")).join("; or ");
     const given = args.map((arg) => typeText(arg.type)).join(", ");
     return checker.refuse(
-      call.span,
+      { span: call.span, facts },
       "arguments",
       `\`${call.name}\` takes (${takes.replaceAll("string", "text")}), not (${given})`,
-      facts,
       argumentsHint(call, named, args),
     );
   }
-  return bindCall(checker, call, entry, args, facts);
+  return bindCall(checker, call, { entry, args }, facts);
 }
 
 /** A hint for an optional value as an argument, or for a time without its time zone. */
@@ -219,35 +214,43 @@ function styleFits(entry: ContractFunction, call: Call): boolean {
   return entry.name === "size" || (entry.style === "method") === (call.target !== undefined);
 }
 
-function bindCall(checker: Checker, call: Call, entry: ContractFunction, args: readonly Core[], facts: Facts): Checked {
-  const { span } = call;
+interface FoundCall {
+  readonly entry: ContractFunction;
+  readonly args: readonly Core[];
+}
+
+function bindCall(checker: Checker, { name, span }: Call, { entry, args }: FoundCall, facts: Facts): Checked {
   checker.scope.calls?.add(entry);
   const literals = args.map((arg) => (arg.op === "constant" ? arg.value : undefined));
   if (entry.bind !== undefined) {
     const literal = literals.at(-1);
     if (typeof literal !== "string")
       return checker.refuse(
-        args.at(-1)?.span ?? span,
+        { span: args.at(-1)?.span ?? span, facts },
         "literal",
-        `the last argument of \`${call.name}\` must be a text written here`,
-        facts,
+        `the last argument of \`${name}\` must be a text written here`,
       );
     const bound = entry.bind(literal);
     if (!bound.ok)
-      return checker.refuse(args.at(-1)?.span ?? span, "pattern", bound.problem.message, facts, bound.problem.hint);
+      return checker.refuse(
+        { span: args.at(-1)?.span ?? span, facts },
+        "pattern",
+        bound.problem.message,
+        bound.problem.hint,
+      );
     return same({ op: "call", entry: { ...entry, ...bound.value }, args, type: entry.result, span }, facts);
   }
   const last = literals.at(-1);
   const problem = typeof last === "string" ? entry.checkLiteral?.(last) : undefined;
   if (problem !== undefined)
-    return checker.refuse(args.at(-1)?.span ?? span, "literal", problem.message, facts, problem.hint);
+    return checker.refuse({ span: args.at(-1)?.span ?? span, facts }, "literal", problem.message, problem.hint);
   if (!literals.includes(undefined) && args.length > 0 && entry.load === undefined) {
     try {
       const value = entry.run(literals.filter((literal) => literal !== undefined));
       return same({ op: "constant", value, type: entry.result, span }, facts);
     } catch (error) {
       if (!(error instanceof EvaluationError)) throw error;
-      return checker.refuse(span, "literal", error.message, facts);
+      return checker.refuse({ span, facts }, "literal", error.message);
     }
   }
   return same({ op: "call", entry, args, type: entry.result, span }, facts);
@@ -257,22 +260,24 @@ function unknownFunction(checker: Checker, call: Call, facts: Facts): Checked {
   const hint = leftOut.get(call.name);
   if (hint !== undefined)
     return checker.refuse(
-      call.nameSpan,
+      { span: call.nameSpan, facts },
       "left-out",
       `\`${call.name}\` is not part of the contract language`,
-      facts,
       hint,
     );
   const other = functions.find(({ name }) => name === call.name);
   if (other !== undefined) {
     const shape = other.style === "method" ? `value.${other.name}(...)` : `${other.name}(...)`;
-    return checker.refuse(call.nameSpan, "unknown-function", `\`${call.name}\` is written \`${shape}\``, facts);
+    return checker.refuse(
+      { span: call.nameSpan, facts },
+      "unknown-function",
+      `\`${call.name}\` is written \`${shape}\``,
+    );
   }
   return checker.refuse(
-    call.nameSpan,
+    { span: call.nameSpan, facts },
     "unknown-function",
     `the contract language does not have the function \`${call.name}\``,
-    facts,
     insteadOfUnknown(call),
   );
 }

@@ -3,7 +3,7 @@ import { checkCall, checkMacro } from "./calls.ts";
 import { roots, walk, type Core, type Root } from "../core/core.ts";
 import type { DiagnosticCode } from "../text/diagnostic-codes.ts";
 import type { Report, Span } from "../text/diagnostic.ts";
-import { intersect, nullFacts, pathOf, same, type Checked, type Facts } from "./facts.ts";
+import { intersect, nullFacts, pathOf, same, type Checked, type Facts, type Place } from "./facts.ts";
 import { binaryType, defaultText, literalType, textOf, untypedHint } from "./check-types.ts";
 import { heldName } from "../core/counter.ts";
 import { isExact, negate as negateExact } from "../value/rational.ts";
@@ -132,7 +132,7 @@ export class Checker {
   }
 
   /** Reports a problem and returns the node that replaces the faulty one. */
-  refuse(span: Span, code: DiagnosticCode, message: string, facts: Facts, hint?: string): Checked {
+  refuse({ span, facts }: Place, code: DiagnosticCode, message: string, hint?: string): Checked {
     this.scope.report.add(code, span, message, hint);
     return same({ op: "broken", type: broken, span }, facts);
   }
@@ -188,10 +188,9 @@ export class Checker {
           return same({ op: "root", root: "platform", type, hostFacts, span }, facts);
         }
         return this.refuse(
-          span,
+          { span, facts },
           "unproven-platform",
           "a check may have no facts, so `platform` may be absent here",
-          facts,
           "add `platform.present` to the tool's `requires:`, or test it first: `platform.present && ...`",
         );
       case "tool":
@@ -200,40 +199,43 @@ export class Checker {
         if (this.scope.counters !== undefined)
           return same({ op: "root", root: "now", type: { kind: "timestamp" }, span }, facts);
         return this.refuse(
-          span,
+          { span, facts },
           "not-here",
           "`now` is not known yet when this is evaluated",
-          facts,
           "it is evaluated before the decision; limit a counter's time with `within:`",
         );
       case "limits":
       case "counters":
       case "session":
-        return this.refuse(span, "incomplete", `\`${name}\` is read by member: \`${name}.name\``, facts);
+        return this.refuse({ span, facts }, "incomplete", `\`${name}\` is read by member: \`${name}.name\``);
       default: {
         const literal = otherLiterals.get(name);
         if (literal !== undefined)
-          return this.refuse(span, "unknown-name", `nothing is called \`${name}\` here`, facts, `write \`${literal}\``);
+          return this.refuse(
+            { span, facts },
+            "unknown-name",
+            `nothing is called \`${name}\` here`,
+            `write \`${literal}\``,
+          );
         const known = [...rootNames, ...this.scope.lets.keys(), ...this.#variables.keys()];
         const hint = didYouMean(name, known, `a condition reads ${rootNames.join(", ")} and names under \`let:\``);
-        return this.refuse(span, "unknown-name", `nothing is called \`${name}\` here`, facts, hint);
+        return this.refuse({ span, facts }, "unknown-name", `nothing is called \`${name}\` here`, hint);
       }
     }
   }
 
   #notHere(name: string, span: Span, facts: Facts): Checked {
     return this.refuse(
-      span,
+      { span, facts },
       "not-here",
       `\`${name}\` is not checked against its schema yet when this is evaluated`,
-      facts,
       "a requirement on presence comes before the schemas, and its reason reads no members",
     );
   }
 
   #let(name: string, definition: Syntax, span: Span, facts: Facts): Checked {
     this.scope.used?.add(definition);
-    if (this.#open.includes(name)) return this.refuse(span, "let-cycle", `\`${name}\` is defined by itself`, facts);
+    if (this.#open.includes(name)) return this.refuse({ span, facts }, "let-cycle", `\`${name}\` is defined by itself`);
     this.#open.push(name);
     const hidden = new Map(this.#variables);
     this.#variables.clear();
@@ -261,30 +263,28 @@ export class Checker {
     }
     if (root === "session")
       return this.refuse(
-        nameSpan,
+        { span: nameSpan, facts },
         "unknown-member",
         `\`session\` has only \`present\``,
-        facts,
         "a counter `per: session` counts within a session",
       );
     if (root === "limits") {
       const limit = this.scope.limits.get(name);
       if (limit !== undefined) return same({ op: "constant", value: limit.value, type: limit.type, span }, facts);
-      return this.#unknown("limit", name, this.scope.limits.keys(), nameSpan, facts);
+      return this.#unknown({ span: nameSpan, facts }, "limit", name, this.scope.limits.keys());
     }
     if (root !== "counters") return undefined;
     if (this.scope.counters === undefined)
       return this.refuse(
-        span,
+        { span, facts },
         "not-here",
         "counters are not known yet when this is evaluated",
-        facts,
         "read them in a rule, or in a requirement that reads input or platform as well",
       );
     const counter = this.scope.counters.get(name);
     if (counter !== undefined)
       return same({ op: "counter", name: counter.name, type: counter.remembers ? memory : size, span }, facts);
-    return this.#unknown("counter", name, this.scope.counters.keys(), nameSpan, facts);
+    return this.#unknown({ span: nameSpan, facts }, "counter", name, this.scope.counters.keys());
   }
 
   /** `counters.name.held`; undefined for any other member. */
@@ -297,17 +297,16 @@ export class Checker {
       return same({ op: "counter", name: heldName(counter.name), type: size, span }, facts);
     const what = counter.remembers ? "remembers values" : `counts \`${counter.counting}\``;
     return this.refuse(
-      nameSpan,
+      { span: nameSpan, facts },
       "counter",
       `\`${of.name}\` ${what}, so parked calls hold no amount in it`,
-      facts,
       "only a counter with `counting: possible` and without `remembers` has `held`",
     );
   }
 
-  #unknown(what: "limit" | "counter", name: string, known: Iterable<string>, span: Span, facts: Facts): Checked {
+  #unknown(place: Place, what: "limit" | "counter", name: string, known: Iterable<string>): Checked {
     const hint = didYouMean(name, known, `declare it under \`${what}s:\``);
-    return this.refuse(span, `unknown-${what}`, `there is no ${what} \`${name}\``, facts, hint);
+    return this.refuse(place, `unknown-${what}`, `there is no ${what} \`${name}\``, hint);
   }
 
   readMember(of: Core, name: string, at: { span: Span; nameSpan: Span; optional: boolean }, facts: Facts): Checked {
@@ -316,17 +315,16 @@ export class Checker {
     if (type.kind === "broken") return same({ op: "broken", type: broken, span }, facts);
     if (type.kind !== "record") {
       return this.refuse(
-        nameSpan,
+        { span: nameSpan, facts },
         "type",
         `${typeText(of.type)} has no members`,
-        facts,
         (["length", "len", "size"].includes(name) ? `write \`size(${textOf(of.span)})\`` : untypedHint(of)) ??
           (of.type.kind === "optional" ? `write \`.?${name}\` to go on` : undefined),
       );
     }
     const field = type.fields.get(name);
     const fieldType = field?.type ?? type.others;
-    if (fieldType === undefined) return this.#unknownField(of, type, name, nameSpan, facts);
+    if (fieldType === undefined) return this.#unknownField({ span: nameSpan, facts }, of, type, name);
     if (optional) {
       const key: Core = { op: "constant", value: name, type: string, span: nameSpan };
       return same({ op: "select", of, at: key, type: { kind: "optional", of: fieldType }, span }, facts);
@@ -335,10 +333,9 @@ export class Checker {
     if (field?.required !== true && (path === undefined || !facts.has(path))) {
       const written = textOf(span);
       return this.refuse(
-        span,
+        { span, facts },
         "unproven-member",
         `\`${written}\` is optional and may be absent here`,
-        facts,
         `test it with \`has(${written}) && ...\`, or write \`${defaultText(of, name, span)}\`, or require it`,
       );
     }
@@ -347,9 +344,9 @@ export class Checker {
     return same({ op: "member", of, name, type: narrowed, span }, facts);
   }
 
-  #unknownField(of: Core, type: RecordType, name: string, span: Span, facts: Facts): Checked {
+  #unknownField(place: Place, of: Core, type: RecordType, name: string): Checked {
     const hint = didYouMean(name, type.fields.keys(), `declare \`${name}\` under the \`properties\` of its schema`);
-    return this.refuse(span, "unknown-member", `\`${textOf(of.span)}\` has no member \`${name}\``, facts, hint);
+    return this.refuse(place, "unknown-member", `\`${textOf(of.span)}\` has no member \`${name}\``, hint);
   }
 
   #index(syntax: Syntax & { kind: "index" }, facts: Facts): Checked {
@@ -364,7 +361,7 @@ export class Checker {
     const item = type.kind === "list" ? type.of : type.kind === "record" ? type.others : undefined;
     if (item === undefined) {
       const hint = type.kind === "record" ? "its members are declared one by one: read them by name" : untypedHint(of);
-      return this.refuse(span, "type", `${typeText(of.type)} cannot be indexed`, facts, hint);
+      return this.refuse({ span, facts }, "type", `${typeText(of.type)} cannot be indexed`, hint);
     }
     if (!this.demand(at, type.kind === "list" ? "number" : "string", "this index"))
       return same({ op: "broken", type: broken, span }, facts);
@@ -394,7 +391,7 @@ export class Checker {
     const right = this.check(syntax.right, facts).core;
     const type = binaryType(syntax, left, right, this.scope.report);
     const core: Core = { op: "binary", operator, left, right, type, span };
-    if (operator === "==" || operator === "!=") return nullFacts(core, operator, left, right, facts);
+    if (operator === "==" || operator === "!=") return nullFacts(core, operator, [left, right], facts);
     const key = operator === "in" && left.op === "constant" && typeof left.value === "string" ? left.value : undefined;
     const path = key === undefined || right.type.kind !== "record" ? undefined : pathOf(right, key);
     return path === undefined ? same(core, facts) : { core, whenTrue: new Set([...facts, path]), whenFalse: facts };
@@ -419,10 +416,9 @@ export class Checker {
     const type = join(yes.core.type, no.core.type);
     if (type === undefined) {
       return this.refuse(
-        syntax.span,
+        { span: syntax.span, facts },
         "type",
         `the two outcomes differ: ${typeText(yes.core.type)} and ${typeText(no.core.type)}`,
-        facts,
       );
     }
     const core: Core = { op: "conditional", test: test.core, yes: yes.core, no: no.core, type, span: syntax.span };

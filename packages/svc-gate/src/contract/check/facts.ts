@@ -1,4 +1,5 @@
 import type { Core } from "../core/core.ts";
+import type { Span } from "../text/diagnostic.ts";
 
 /**
  * The facts proven at one point: paths that are present (`input.a`), and with a `!` at the end, paths that are not
@@ -11,6 +12,12 @@ export interface Checked {
   readonly core: Core;
   readonly whenTrue: Facts;
   readonly whenFalse: Facts;
+}
+
+/** A piece of an expression, and the facts that hold there. */
+export interface Place {
+  readonly span: Span;
+  readonly facts: Facts;
 }
 
 export function same(core: Core, facts: Facts): Checked {
@@ -33,7 +40,12 @@ export function ownPath(core: Core): string | undefined {
   return core.op === "member" ? pathOf(core.of, core.name) : undefined;
 }
 
-export function nullFacts(core: Core, operator: "==" | "!=", left: Core, right: Core, facts: Facts): Checked {
+export function nullFacts(
+  core: Core,
+  operator: "==" | "!=",
+  [left, right]: readonly [Core, Core],
+  facts: Facts,
+): Checked {
   const [value, other] = left.type.kind === "null" ? [right, left] : [left, right];
   const path = other.type.kind === "null" && value.op !== "root" ? ownPath(value) : undefined;
   if (path === undefined) return same(core, facts);
