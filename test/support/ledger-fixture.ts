@@ -7,7 +7,7 @@ import { applyAct, openApproval, type Approval, type Asking } from "../../packag
 import type { Canonical } from "../../packages/svc-gate/src/wire/mod.ts";
 import { zeroHash } from "../../packages/svc-gate/src/ledger/entry/leaf.ts";
 import { openLedger, type CheckEntry, type CounterEvent, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { repeatId, type Leaf } from "../../packages/svc-gate/src/ledger/entry/mod.ts";
+import type { Leaf } from "../../packages/svc-gate/src/ledger/entry/mod.ts";
 
 /** Shared by the tests of the ledger: a temporary folder, entries, a small ledger with one of everything. */
 
@@ -205,7 +205,7 @@ export async function park(ledger: Ledger): Promise<Approval> {
   const approval = openApproval(opening);
   transaction.keepApproval(approval);
   const answer = { row, at, bodyDigest: sha256(`body ${row}`), reason: "Svc: \0", approval: null };
-  transaction.recordAnswer(repeatId(keyName, sha256(`call ${row}`).slice(0, 32), transaction.digest), answer);
+  transaction.recordAnswer(transaction.repeatId(keyName, sha256(`call ${row}`).slice(0, 32)), answer);
   await transaction.commit();
   return approval;
 }

@@ -32,7 +32,7 @@ import type { StoredCounter } from "./store/tables.ts";
 import { Fault } from "./errors.ts";
 import { rowsAt } from "./history/table-reads.ts";
 import { PendingCounters } from "./pending-counters.ts";
-import { readRepeat, storedRepeat, type RecordedAnswer, type StoredRepeat } from "./entry/repeat.ts";
+import { readRepeat, repeatId, storedRepeat, type RecordedAnswer, type StoredRepeat } from "./entry/repeat.ts";
 import type { StoredRow, StoredApproval, StoredOutcome } from "./entry/row.ts";
 import type { Checkpoint } from "./tree/checkpoint.ts";
 import type { Frontier, TreeNode } from "./tree/merkle.ts";
@@ -157,6 +157,11 @@ export class AppendTransaction {
   /** Keeps an approval with the rows of this transaction. */
   keepApproval(approval: Approval): void {
     this.#beside.approvals.push(storedApproval(approval, this.digest));
+  }
+
+  /** The id under which the answer of a check is recorded. */
+  repeatId(key: string, callId: string): string {
+    return repeatId(key, callId, this.digest);
   }
 
   /** Reads recorded answers of checks before this transaction, by their ids. @throws {Fault} if one was changed */

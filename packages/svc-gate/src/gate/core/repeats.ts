@@ -1,5 +1,5 @@
 import { readApprovalId } from "../../approvals/mod.ts";
-import { leafHash, parseLeaf, repeatId, wholeText, type StoredRow } from "../../ledger/entry/mod.ts";
+import { leafHash, parseLeaf, wholeText, type StoredRow } from "../../ledger/entry/mod.ts";
 import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
 import { bad, good, limits, refuse, type Refusal, type Result } from "../../wire/mod.ts";
 import type { Deciders } from "../approvals/deciders.ts";
@@ -63,7 +63,7 @@ export async function repetitionsOf(
   const checks = calls.map(({ keyName, callId, digest }): IdentifiedCheck | undefined => {
     if (callId === undefined) return undefined;
     const bodyDigest = transaction.digest(`svc-gate/body/1\n${digest}`);
-    return { id: repeatId(keyName, callId, transaction.digest), bodyDigest };
+    return { id: transaction.repeatId(keyName, callId), bodyDigest };
   });
   const ids = [...new Set(checks.flatMap((check) => check?.id ?? []))];
   const recorded = await transaction.recordedAnswers(ids);

@@ -304,13 +304,10 @@ test("a gate forgets key changes that were lost with a server and follows the ro
   assert.ok(made !== undefined && other !== undefined && revoked !== undefined);
   let rows = [made, other];
   const changes = (after: number): Promise<readonly Change[]> => Promise.resolve(rows.filter(({ seq }) => seq > after));
-  const { isShared, keyNotes } = ledger;
-  const elsewhere = await KeyRing.open({
-    gate: { appendAdminEvent: () => assert.fail() },
-    ledger: { isShared, keyNotes, rows: { ...ledger.rows, changes } },
-    firstKey: hash("sha256", first, "hex"),
-    isTenant: () => false,
-  });
+  const gate = { appendAdminEvent: () => assert.fail() };
+  const standby = { isShared: false, keyNotes: ledger.keyNotes, rows: { ...ledger.rows, changes } };
+  const firstKey = hash("sha256", first, "hex");
+  const elsewhere = await KeyRing.open({ gate, ledger: standby, firstKey, isTenant: () => false });
   t.after(() => elsewhere.close());
   const operator = elsewhere.makeOperatorKey();
   rows = [made];
