@@ -101,7 +101,8 @@ function Deliveries(): JSX.Element {
         { key: endpoint },
         el.h3(h(Text, { of: endpoint })),
         el.p(
-          `Delivered up to row ${row} of ${value?.rows ?? 0}. ${waiting.length} wait for another attempt. ${died} could not be delivered.`,
+          row === null ? "Another gate sends." : `Delivered up to row ${row} of ${value?.rows ?? 0}.`,
+          ` ${waiting.length} wait for another attempt. ${died} could not be delivered.`,
         ),
         el.ul(
           dead.map(({ id, at, why }) => el.li({ key: id }, h(Moment, { at }), " ", h(Text, { of: `${id}: ${why}` }))),
