@@ -9,9 +9,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { limits, refusals, type RefusalCode } from "../../packages/svc-gate/src/wire/mod.ts";
-import { NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
 import { until } from "../support/anchor-kit.ts";
 import {
+  keepsNothing,
   ask,
   check,
   desk,
@@ -93,22 +93,12 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
     return send(gate, post(call));
   },
   "ledger-unavailable": (gate, t) => {
-    const commit = (): Promise<never> => Promise.reject(new NotKept("disk-full", "full"));
-    t.mock.method(gate.ledger, "begin", async () => ({
-      head: gate.ledger.head,
-      look: async () => undefined,
-      append: () => undefined,
-      value: () => "0",
-      stops: { acts: [], active: [] },
-      grants: [],
-      commit,
-      abort: async () => undefined,
-    }));
+    keepsNothing(gate, t);
     return send(gate, post(call));
   },
   superseded: (gate, t) => {
     const inForce = { contract: "", mode: "observe", engine: "svc-gate/999.0.0" };
-    const transaction = { head: gate.ledger.head, inForce, abort: async () => undefined };
+    const transaction = { head: gate.ledger.head, store: { at: undefined, inForce }, abort: async () => undefined };
     t.mock.method(gate.ledger, "begin", async () => transaction);
     return send(gate, post(call));
   },

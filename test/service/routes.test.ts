@@ -8,8 +8,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { test } from "node:test";
-import { NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
-import { ask, check, desk, startGate } from "../support/gate.ts";
+import { ask, check, desk, keepsNothing, startGate } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -117,16 +116,7 @@ test(
     const full = await ask(gate, "/health", { headers: { authorization: "" } });
     assert.equal(full.status, 503);
     assert.equal(full.text, '{"status":"unavailable","mode":"observe"}');
-    const transaction = {
-      head: gate.ledger.head,
-      abort: async () => undefined,
-      append: () => undefined,
-      look: async () => undefined,
-      value: () => "0",
-      stops: { acts: [], active: [] },
-      commit: () => Promise.reject(new NotKept("disk-full", "full")),
-    };
-    t.mock.method(gate.ledger, "begin", async () => transaction);
+    keepsNothing(gate, t);
     const refused = await check(gate, { tool_name: "note.add", tool_input: {} });
     assert.deepEqual([refused.status, refused.json.code], [503, "ledger-unavailable"]);
     t.mock.restoreAll();

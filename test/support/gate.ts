@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { routeHooks } from "../../packages/svc-gate/src/cli/serve-hooks.ts";
+import { NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
 import type { ServeHooks } from "../../packages/svc-gate/src/gate/policy/hooks.ts";
 import { readConfig } from "../../packages/svc-gate/src/gate/start/config.ts";
 import { serve, type Serving } from "../../packages/svc-gate/src/gate/start/serve.ts";
@@ -334,6 +335,16 @@ export function hold(gate: Running, t: TestContext): { readonly begun: Promise<v
     return begin();
   });
   return { begun: begun.promise, go: held.resolve };
+}
+
+/** Makes the ledger's disk full: no transaction keeps its rows. */
+export function keepsNothing(gate: Running, t: TestContext): void {
+  const begin = gate.ledger.begin.bind(gate.ledger);
+  t.mock.method(gate.ledger, "begin", async () => {
+    const transaction = await begin();
+    t.mock.method(transaction, "commit", () => Promise.reject(new NotKept("disk-full", "full")));
+    return transaction;
+  });
 }
 
 /** Asks the gate without HTTP, as a call whose body had this many bytes. */
