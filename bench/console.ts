@@ -3,7 +3,7 @@ import { request, type ClientRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
-import { consoleAssets } from "../packages/svc-gate/src/gate/console/assets.ts";
+import { consoleAssets } from "../packages/console/src/server/assets.ts";
 import { launchChromium } from "../test/support/chromium.ts";
 import { besideStreams, openStream } from "./beside.ts";
 import { gateSettings, start, type Load, type Server } from "./check.ts";

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readTests } from "../packages/svc-gate/src/cli/test/read.ts";
+import { readTests } from "../packages/workbench/src/test/read.ts";
 import {
   compileContracts,
   planLookups,
@@ -11,8 +11,8 @@ import {
   loadFunctions,
   prepare,
   type PolicySet,
-} from "../packages/svc-gate/src/contract/mod.ts";
-import { parseCheckRequest, type CheckRequest } from "../packages/svc-gate/src/wire/mod.ts";
+} from "../packages/core/src/contract/mod.ts";
+import { parseCheckRequest, type CheckRequest } from "../packages/core/src/wire/mod.ts";
 import { atMost, conclude, median, printTable, round } from "./report.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readLedger } from "../packages/svc-gate/src/ledger/mod.ts";
-import { verifyExport, writeExport } from "../packages/svc-gate/src/ledger/export/mod.ts";
-import { parseVerifierKey } from "../packages/svc-gate/src/ledger/tree/mod.ts";
+import { readLedger } from "../packages/gate/src/ledger/mod.ts";
+import { verifyExport, writeExport } from "../packages/gate/src/ledger/export/mod.ts";
+import { parseVerifierKey } from "../packages/core/src/record/tree/mod.ts";
 import { fillElsewhere } from "./fill.ts";
 import { atLeast, atMost, conclude, median, printTable, round } from "./report.ts";
 

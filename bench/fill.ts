@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
 import { hash } from "node:crypto";
-import { openLedger } from "../packages/svc-gate/src/ledger/mod.ts";
+import { openLedger } from "../packages/gate/src/ledger/mod.ts";
 import { paymentBody } from "./requests.ts";
-import { parseCheckRequest } from "../packages/svc-gate/src/wire/mod.ts";
+import { parseCheckRequest } from "../packages/core/src/wire/mod.ts";
 
 /** Does the same in another process, so that its garbage is not collected during a measurement. */
 export function fillElsewhere(folder: string, rows: number): void {

@@ -3,12 +3,12 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { replayCommand } from "../packages/svc-gate/src/cli/replay/command.ts";
-import { compileMandate } from "../packages/svc-gate/src/contract/mod.ts";
-import { Clock } from "../packages/svc-gate/src/gate/policy/clock.ts";
-import { openGate } from "../packages/svc-gate/src/gate/service/gate.ts";
-import { openLedger } from "../packages/svc-gate/src/ledger/mod.ts";
-import { good, parseCheckRequest } from "../packages/svc-gate/src/wire/mod.ts";
+import { replayCommand } from "../packages/records/src/replay/command.ts";
+import { compileMandate } from "../packages/core/src/contract/mod.ts";
+import { Clock } from "../packages/gate/src/server/policy/clock.ts";
+import { openGate } from "../packages/gate/src/server/service/gate.ts";
+import { openLedger } from "../packages/gate/src/ledger/mod.ts";
+import { good, parseCheckRequest } from "../packages/core/src/wire/mod.ts";
 import { atMost, conclude, printTable, round } from "./report.ts";
 import { paymentBody } from "./requests.ts";
 

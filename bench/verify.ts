@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { inspectLedger, openLedger } from "../packages/svc-gate/src/ledger/mod.ts";
+import { inspectLedger, openLedger } from "../packages/gate/src/ledger/mod.ts";
 import { fillElsewhere } from "./fill.ts";
 import { atLeast, atMost, conclude, median, printTable, round } from "./report.ts";
 

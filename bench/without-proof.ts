@@ -1,5 +1,5 @@
-import { emptyRoot, Frontier } from "../packages/svc-gate/src/ledger/tree/merkle.ts";
-import { Signer } from "../packages/svc-gate/src/ledger/signing/signing-key.ts";
+import { emptyRoot, Frontier } from "../packages/core/src/record/tree/merkle.ts";
+import { Signer } from "../packages/gate/src/ledger/signing/signing-key.ts";
 
 // Loaded before a gate, removes the tree and the signatures from it, as the baseline of bench/proof.
 Frontier.prototype.append = () => [];

@@ -10,15 +10,15 @@ const [checkout = "", folder = "", contract = ""] = process.argv.slice(2);
 const batch = 64;
 
 const at = (path: string): string => pathToFileURL(join(checkout, "packages", "svc-gate", "src", path)).href;
-const wire = (await import(at("wire/mod.ts"))) as typeof import("../../packages/svc-gate/src/wire/mod.ts");
-const ledgers = (await import(at("ledger/mod.ts"))) as typeof import("../../packages/svc-gate/src/ledger/mod.ts");
-const contracts = (await import(at("contract/mod.ts"))) as typeof import("../../packages/svc-gate/src/contract/mod.ts");
+const wire = (await import(at("wire/mod.ts"))) as typeof import("../../packages/core/src/wire/mod.ts");
+const ledgers = (await import(at("ledger/mod.ts"))) as typeof import("../../packages/gate/src/ledger/mod.ts");
+const contracts = (await import(at("contract/mod.ts"))) as typeof import("../../packages/core/src/contract/mod.ts");
 const clocks = (await import(
   at("gate/policy/clock.ts")
-)) as typeof import("../../packages/svc-gate/src/gate/policy/clock.ts");
+)) as typeof import("../../packages/gate/src/server/policy/clock.ts");
 const gates = (await import(
   at("gate/service/gate.ts")
-)) as typeof import("../../packages/svc-gate/src/gate/service/gate.ts");
+)) as typeof import("../../packages/gate/src/server/service/gate.ts");
 
 const compiled = contracts.compileContracts([{ name: "payments.yaml", text: readFileSync(contract, "utf8") }]);
 if (!compiled.ok) throw new Error("the contract does not compile");

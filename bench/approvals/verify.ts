@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { inspectLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { inspectLedger } from "../../packages/gate/src/ledger/mod.ts";
 import { medianInterval, printTable, round, shown, type Measures } from "../report.ts";
 import { callText, largeCalls, withDesk, type Desk } from "./desk.ts";
 import { overLines } from "./line.ts";

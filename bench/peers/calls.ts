@@ -1,4 +1,4 @@
-import type { Verdict } from "../../packages/svc-gate/src/wire/mod.ts";
+import type { Verdict } from "../../packages/core/src/wire/mod.ts";
 import { paymentBody } from "../requests.ts";
 
 /** A tool call before it is converted for a peer: the body of POST /check. */

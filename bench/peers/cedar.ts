@@ -8,7 +8,7 @@ import {
   type AuthorizationAnswer,
   type CedarValueJson,
 } from "@cedar-policy/cedar-wasm/nodejs";
-import type { Verdict } from "../../packages/svc-gate/src/wire/mod.ts";
+import type { Verdict } from "../../packages/core/src/wire/mod.ts";
 import type { Call } from "./calls.ts";
 
 // Cedar behind node:http: policies are parsed once, and each answer writes one line of decision log. argv: policies,

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isVerdict, type Verdict } from "../../packages/svc-gate/src/wire/mod.ts";
+import { isVerdict, type Verdict } from "../../packages/core/src/wire/mod.ts";
 import type { Call } from "./calls.ts";
 import { startDatabase, whyNoPostgres } from "./postgres.ts";
 import { writePolicies, type Language, type Wanted } from "./policies.ts";

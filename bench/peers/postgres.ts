@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { settings } from "../../packages/svc-gate/src/gate/start/mod.ts";
-import { migratePostgres } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { settings } from "../../packages/gate/src/server/start/mod.ts";
+import { migratePostgres } from "../../packages/gate/src/ledger/mod.ts";
 
 /** The benchmark's own PostgreSQL server. */
 export interface Database {

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { Verdict } from "../../packages/svc-gate/src/wire/mod.ts";
+import type { Verdict } from "../../packages/core/src/wire/mod.ts";
 import { disagreements, expectedCalls, type Call } from "./calls.ts";
 import type { Peer } from "./peers.ts";
 import type { Wanted } from "./policies.ts";

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { disclose } from "../../packages/svc-gate/src/ledger/entry/disclosure.ts";
+import { disclose } from "../../packages/core/src/record/entry/disclosure.ts";
 
 /** `npm test` makes fewer. */
 const count = Number(process.env["SALTS"] ?? 10_000_000);

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, suite, test } from "node:test";
-import { ledgerTables, readSharedLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { ledgerTables, readSharedLedger } from "../../packages/gate/src/ledger/mod.ts";
 import { approvalMetrics, approved, large, naming, payments, slowBatches, type Desk } from "../support/approvals.ts";
 import { control } from "../support/controls/control.ts";
 import { ask } from "../support/gate.ts";

@@ -9,18 +9,18 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, suite, test, type TestContext } from "node:test";
 import { at0, eraserOn, eraseOn, erasureSuite, fill, hourMs } from "../support/erasure-suite.ts";
-import { NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
+import { NotKept } from "../../packages/gate/src/ledger/errors.ts";
 import {
   openLedger,
   openPostgres,
   migratePostgres,
   type Database,
   type Ledger,
-} from "../../packages/svc-gate/src/ledger/mod.ts";
-import { withoutParts } from "../../packages/svc-gate/src/ledger/entry/evidence.ts";
-import { bounds, clientConfig, makePool, readOne } from "../../packages/svc-gate/src/ledger/store/postgres/session.ts";
-import { postgresTables, type Read } from "../../packages/svc-gate/src/ledger/store/postgres/tables.ts";
-import { walkStore } from "../../packages/svc-gate/src/ledger/history/walk.ts";
+} from "../../packages/gate/src/ledger/mod.ts";
+import { withoutParts } from "../../packages/core/src/record/entry/evidence.ts";
+import { bounds, clientConfig, makePool, readOne } from "../../packages/gate/src/ledger/store/postgres/session.ts";
+import { postgresTables, type Read } from "../../packages/gate/src/ledger/store/postgres/tables.ts";
+import { walkStore } from "../../packages/gate/src/ledger/history/walk.ts";
 import { append, engine, entry, temporaryFolder } from "../support/ledger-fixture.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
 

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
-import { makeKey } from "../../packages/svc-gate/src/gate/keys/token.ts";
+import { makeKey } from "../../packages/gate/src/server/keys/token.ts";
 import { sentencesOf } from "../support/sentences.ts";
 import { command } from "../support/command.ts";
 import { empty, sharedPostgres, type Databases } from "../support/databases.ts";

@@ -6,8 +6,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
-import { migrations } from "../../packages/svc-gate/src/ledger/store/postgres/schema.ts";
-import { migratePostgres, openPostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { migrations } from "../../packages/gate/src/ledger/store/postgres/schema.ts";
+import { migratePostgres, openPostgres } from "../../packages/gate/src/ledger/store/postgres/postgres.ts";
 import { control } from "../support/controls/control.ts";
 import {
   ask,

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test, type TestContext } from "node:test";
-import { openLedger, openPostgres } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { openLedger, openPostgres } from "../../packages/gate/src/ledger/mod.ts";
 import { command } from "../support/command.ts";
 import { check, desk, key, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
 import { engine } from "../support/ledger-fixture.ts";

@@ -14,10 +14,10 @@ import {
   migratePostgres,
   openPostgres,
   type DatabaseOptions,
-} from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
-import { rowsOf } from "../../packages/svc-gate/src/ledger/history/history.ts";
-import type { Database } from "../../packages/svc-gate/src/ledger/store/store.ts";
-import { LedgerRefused, NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
+} from "../../packages/gate/src/ledger/store/postgres/postgres.ts";
+import { rowsOf } from "../../packages/gate/src/ledger/history/history.ts";
+import type { Database } from "../../packages/gate/src/ledger/store/store.ts";
+import { LedgerRefused, NotKept } from "../../packages/gate/src/ledger/errors.ts";
 import { control } from "../support/controls/control.ts";
 import { sentencesOf } from "../support/sentences.ts";
 import { sha256, temporaryFolder } from "../support/ledger-fixture.ts";

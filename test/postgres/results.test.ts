@@ -10,10 +10,10 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, suite, test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import { replayAndFold } from "../../packages/svc-gate/src/cli/deep/deep.ts";
-import { explainCommand } from "../../packages/svc-gate/src/cli/explain/command.ts";
-import { reportCommand } from "../../packages/svc-gate/src/cli/report/command.ts";
-import { partText } from "../../packages/svc-gate/src/ledger/entry/evidence.ts";
+import { replayAndFold } from "../../packages/records/src/deep/deep.ts";
+import { explainCommand } from "../../packages/records/src/explain/command.ts";
+import { reportCommand } from "../../packages/records/src/report/command.ts";
+import { partText } from "../../packages/core/src/record/entry/evidence.ts";
 import {
   inspectLedger,
   openLedger,
@@ -22,11 +22,11 @@ import {
   readSharedLedger,
   type Ledger,
   type LedgerHistory,
-} from "../../packages/svc-gate/src/ledger/mod.ts";
-import { parseLeaf } from "../../packages/svc-gate/src/ledger/entry/mod.ts";
-import { readHint, verifyExport, writeExport } from "../../packages/svc-gate/src/ledger/export/mod.ts";
-import { parseVerifierKey } from "../../packages/svc-gate/src/ledger/tree/mod.ts";
-import type { ResultEntry } from "../../packages/svc-gate/src/ledger/entries.ts";
+} from "../../packages/gate/src/ledger/mod.ts";
+import { parseLeaf } from "../../packages/core/src/record/entry/mod.ts";
+import { readHint, verifyExport, writeExport } from "../../packages/gate/src/ledger/export/mod.ts";
+import { parseVerifierKey } from "../../packages/core/src/record/tree/mod.ts";
+import type { ResultEntry } from "../../packages/gate/src/ledger/entries.ts";
 import { control } from "../support/controls/control.ts";
 import { ask, check, startGate } from "../support/gate.ts";
 import { enactOn, eraseOn, missingIn } from "../support/erasure-suite.ts";

@@ -9,26 +9,26 @@ import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
-import { openLedger, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { openPostgres, type DatabaseOptions } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
-import type { Database } from "../../packages/svc-gate/src/ledger/store/store.ts";
-import { NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
-import { openCheckpoint, type Checkpoint } from "../../packages/svc-gate/src/ledger/tree/checkpoint.ts";
-import { isConsistent, isIncluded } from "../../packages/svc-gate/src/ledger/tree/merkle.ts";
-import type { VerifierKey } from "../../packages/svc-gate/src/ledger/tree/note.ts";
+import { openLedger, type Ledger } from "../../packages/gate/src/ledger/mod.ts";
+import { openPostgres, type DatabaseOptions } from "../../packages/gate/src/ledger/store/postgres/postgres.ts";
+import type { Database } from "../../packages/gate/src/ledger/store/store.ts";
+import { NotKept } from "../../packages/gate/src/ledger/errors.ts";
+import { openCheckpoint, type Checkpoint } from "../../packages/core/src/record/tree/checkpoint.ts";
+import { isConsistent, isIncluded } from "../../packages/core/src/record/tree/merkle.ts";
+import type { VerifierKey } from "../../packages/core/src/record/tree/note.ts";
 import {
   makeSigningKey,
   readSigningKeys,
   Signer,
   writeSigningKeys,
-} from "../../packages/svc-gate/src/ledger/signing/signing-key.ts";
+} from "../../packages/gate/src/ledger/signing/signing-key.ts";
 import {
   consistencyProof,
   inclusionProof,
   readerOfTiles,
   tilePath,
   type HashReader,
-} from "../../packages/svc-gate/src/ledger/tree/tiles.ts";
+} from "../../packages/core/src/record/tree/tiles.ts";
 import { sentencesOf } from "../support/sentences.ts";
 import { command } from "../support/command.ts";
 import { ask, check, desk, finish, key, spawnGate, temporaryFolder, type ProcessOptions } from "../support/gate.ts";

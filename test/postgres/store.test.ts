@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
-import { openPostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
-import type { Database } from "../../packages/svc-gate/src/ledger/store/store.ts";
-import { addDecimals } from "../../packages/svc-gate/src/wire/mod.ts";
+import { openPostgres } from "../../packages/gate/src/ledger/store/postgres/postgres.ts";
+import type { Database } from "../../packages/gate/src/ledger/store/store.ts";
+import { addDecimals } from "../../packages/core/src/wire/mod.ts";
 import { sha256 } from "../support/ledger-fixture.ts";
 import { openDatabase, type TestDatabase } from "../support/databases.ts";
 import { commit, storedRow, storeSuite } from "../support/store-suite.ts";

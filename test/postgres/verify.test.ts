@@ -6,17 +6,17 @@
 import assert from "node:assert/strict";
 import { after, suite, test, type TestContext } from "node:test";
 import pg from "pg";
-import { Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { leafHash, zeroHash } from "../../packages/svc-gate/src/ledger/entry/leaf.ts";
-import { readOne, makePool, clientConfig, bounds } from "../../packages/svc-gate/src/ledger/store/postgres/session.ts";
-import { postgresTables, type Read } from "../../packages/svc-gate/src/ledger/store/postgres/tables.ts";
-import { walkStore } from "../../packages/svc-gate/src/ledger/history/walk.ts";
-import { leavesOf } from "../../packages/svc-gate/src/ledger/history/table-reads.ts";
-import { openPostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
-import type { Database } from "../../packages/svc-gate/src/ledger/store/store.ts";
-import type { LedgerStore, Verification } from "../../packages/svc-gate/src/ledger/store/store.ts";
-import { Frontier } from "../../packages/svc-gate/src/ledger/tree/merkle.ts";
-import { makeSigningKey, Signer } from "../../packages/svc-gate/src/ledger/signing/signing-key.ts";
+import { Ledger } from "../../packages/gate/src/ledger/mod.ts";
+import { leafHash, zeroHash } from "../../packages/core/src/record/entry/leaf.ts";
+import { readOne, makePool, clientConfig, bounds } from "../../packages/gate/src/ledger/store/postgres/session.ts";
+import { postgresTables, type Read } from "../../packages/gate/src/ledger/store/postgres/tables.ts";
+import { walkStore } from "../../packages/gate/src/ledger/history/walk.ts";
+import { leavesOf } from "../../packages/gate/src/ledger/history/table-reads.ts";
+import { openPostgres } from "../../packages/gate/src/ledger/store/postgres/postgres.ts";
+import type { Database } from "../../packages/gate/src/ledger/store/store.ts";
+import type { LedgerStore, Verification } from "../../packages/gate/src/ledger/store/store.ts";
+import { Frontier } from "../../packages/core/src/record/tree/merkle.ts";
+import { makeSigningKey, Signer } from "../../packages/gate/src/ledger/signing/signing-key.ts";
 import {
   append,
   contracts,

@@ -7,11 +7,11 @@ import assert from "node:assert/strict";
 import { appendFileSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { parsePolicy } from "../../packages/svc-gate/src/gate/anchoring/policy.ts";
-import { parseSinks } from "../../packages/svc-gate/src/gate/anchoring/sinks.ts";
-import { LedgerRefused } from "../../packages/svc-gate/src/ledger/errors.ts";
-import { readCollected } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { makeSigningKey } from "../../packages/svc-gate/src/ledger/signing/signing-key.ts";
+import { parsePolicy } from "../../packages/gate/src/server/anchoring/policy.ts";
+import { parseSinks } from "../../packages/gate/src/server/anchoring/sinks.ts";
+import { LedgerRefused } from "../../packages/gate/src/ledger/errors.ts";
+import { readCollected } from "../../packages/gate/src/ledger/mod.ts";
+import { makeSigningKey } from "../../packages/gate/src/ledger/signing/signing-key.ts";
 import {
   anchorsOf,
   FakeLog,

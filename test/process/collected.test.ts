@@ -9,7 +9,7 @@ import { appendFileSync, cpSync, readFileSync, rmSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { promisify } from "node:util";
-import { restoreCommand } from "../../packages/svc-gate/src/cli/restore.ts";
+import { restoreCommand } from "../../packages/gate/src/cli/restore.ts";
 import { command } from "../support/command.ts";
 import {
   ask,

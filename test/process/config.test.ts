@@ -9,7 +9,7 @@ import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:
 import { request } from "node:https";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { readConfig, settings, type Config } from "../../packages/svc-gate/src/gate/start/config.ts";
+import { readConfig, settings, type Config } from "../../packages/gate/src/server/start/config.ts";
 import { command } from "../support/command.ts";
 import {
   ask,

@@ -8,7 +8,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, wr
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { pinBehindMaxMs, pinTrails } from "../../packages/svc-gate/src/gate/anchoring/pin-standing.ts";
+import { pinBehindMaxMs, pinTrails } from "../../packages/gate/src/server/anchoring/pin-standing.ts";
 import { control } from "../support/controls/control.ts";
 import { sentencesOf } from "../support/sentences.ts";
 import { ask, check, key, spawnGate, startGate, temporaryFolder, type Running } from "../support/gate.ts";

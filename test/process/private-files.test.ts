@@ -19,7 +19,7 @@ import { suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { engine, makeSample } from "../support/ledger-fixture.ts";
 import { finish, spawnGate, temporaryFolder } from "../support/gate.ts";
-import { openLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { openLedger } from "../../packages/gate/src/ledger/mod.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);

@@ -6,9 +6,9 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { before, suite, test } from "node:test";
-import { readShellText, shellFunctions } from "../../packages/svc-gate/src/contract/functions/shell/shell.ts";
-import { EvaluationError } from "../../packages/svc-gate/src/contract/value/rational.ts";
-import type { Value } from "../../packages/svc-gate/src/contract/value/value.ts";
+import { readShellText, shellFunctions } from "../../packages/readers/src/shell/shell.ts";
+import { EvaluationError } from "../../packages/core/src/contract/value/rational.ts";
+import type { Value } from "../../packages/core/src/contract/value/value.ts";
 import { control } from "../support/controls/control.ts";
 
 /** `V` is the name of the variable. `NEW` marks a text that only bash 5.3 or zsh knows. */

@@ -9,11 +9,11 @@ import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSy
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
-import { readConfig } from "../../packages/svc-gate/src/gate/start/config.ts";
-import { StartRefused } from "../../packages/svc-gate/src/gate/errors.ts";
-import { serve } from "../../packages/svc-gate/src/gate/start/serve.ts";
-import { LedgerRefused } from "../../packages/svc-gate/src/ledger/errors.ts";
-import { openLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { readConfig } from "../../packages/gate/src/server/start/config.ts";
+import { StartRefused } from "../../packages/gate/src/server/errors.ts";
+import { serve } from "../../packages/gate/src/server/start/serve.ts";
+import { LedgerRefused } from "../../packages/gate/src/ledger/errors.ts";
+import { openLedger } from "../../packages/gate/src/ledger/mod.ts";
 import { apiKey, runGate, startGate, type Ended } from "../support/gate-process.ts";
 import { append, engine, entry, sha256, temporaryFolder } from "../support/ledger-fixture.ts";
 import { sentencesOf } from "../support/sentences.ts";

@@ -32,8 +32,8 @@ const call = '{"tool_name":"note.add","tool_input":{}}';
  */
 async function gateWith(t: TestContext, text: string, first = ""): Promise<Spawned & { readonly folder: string }> {
   const folder = temporaryFolder(t);
-  const ledger = new URL("../../packages/svc-gate/src/ledger/mod.ts", import.meta.url).href;
-  const sequencer = new URL("../../packages/svc-gate/src/gate/core/sequencer.ts", import.meta.url).href;
+  const ledger = new URL("../../packages/gate/src/ledger/mod.ts", import.meta.url).href;
+  const sequencer = new URL("../../packages/gate/src/server/core/sequencer.ts", import.meta.url).href;
   const module = join(folder, "preload.mjs");
   writeFileSync(
     module,

@@ -8,7 +8,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { makeSigningKey, writeSigningKeys } from "../../packages/svc-gate/src/ledger/signing/mod.ts";
+import { makeSigningKey, writeSigningKeys } from "../../packages/gate/src/ledger/signing/mod.ts";
 import { command } from "../support/command.ts";
 import { control } from "../support/controls/control.ts";
 import { desk, finish, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";

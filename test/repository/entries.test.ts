@@ -12,7 +12,7 @@ import type { Mutation } from "../support/mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../support/mutation/sources.ts";
 import { root } from "../support/tracked.ts";
 
-const program = "packages/svc-gate/src/cli/main.ts";
+const program = "packages/svc-gate/src/main.ts";
 const ownMax = 120;
 
 /** The modules that a file of the packages loads later: commands, threads, and what a command needs in some cases. */
@@ -22,7 +22,7 @@ const entries = packageSources
   .filter((to) => to.endsWith(".ts"));
 
 /** They start a gate. */
-const serving = ["packages/svc-gate/src/cli/serve.ts", "packages/svc-gate/src/gate/start/mod.ts"];
+const serving = ["packages/gate/src/cli/serve.ts", "packages/gate/src/server/start/mod.ts"];
 
 /** Runs `svc-gate version`, and returns the files that it loads. */
 function loadedByVersion(mutations: readonly Mutation[] = []): readonly string[] {

@@ -85,13 +85,13 @@ suite("rooms", () => {
       files: planted("contract/value/value.ts", 'import { parseExpression } from "../text/parser.ts";'),
       fault:
         "contract/value/value.ts -> contract/text/parser.ts, " +
-        "which packages/svc-gate/src/contract/value/mod.ts does not allow",
+        "which packages/core/src/contract/value/mod.ts does not allow",
     },
     {
       title: "a value from a room above, loaded later",
       files: planted("gate/policy/clock.ts", 'void import("../http/routes.ts");'),
       fault:
-        "gate/policy/clock.ts -> gate/http/routes.ts, which packages/svc-gate/src/gate/policy/mod.ts does not allow",
+        "gate/policy/clock.ts -> gate/http/routes.ts, which packages/gate/src/server/policy/mod.ts does not allow",
     },
     {
       title: "a type from a room above",
@@ -111,27 +111,27 @@ suite("rooms", () => {
     {
       title: "a room without a header",
       files: planted("gate/attic/a.ts", "export {};"),
-      fault: "packages/svc-gate/src/gate/attic has no mod.ts that begins with a header",
+      fault: "packages/gate/src/server/attic has no mod.ts that begins with a header",
     },
     {
       title: "a header without promises",
       files: changed("wire", "Promises: ", ""),
-      fault: 'packages/svc-gate/src/wire/mod.ts does not say "Promises:"',
+      fault: 'packages/core/src/wire/mod.ts does not say "Promises:"',
     },
     {
       title: "a header that is too long",
       files: changed("gate/admin", " * Does not:", `${" * More words.\n".repeat(10)} * Does not:`),
-      fault: "packages/svc-gate/src/gate/admin/mod.ts has a header of 17 lines, over 10",
+      fault: "packages/gate/src/server/admin/mod.ts has a header of 17 lines, over 10",
     },
     {
       title: "a header that allows an import that nobody needs",
       files: changed("gate/request", "May import: nothing", "May import: policy"),
-      fault: "packages/svc-gate/src/gate/request does not import packages/svc-gate/src/gate/policy",
+      fault: "packages/gate/src/server/request does not import packages/gate/src/server/policy",
     },
     {
       title: "headers that allow a circle",
       files: changed("contract/value", "May import: nothing", "May import: run"),
-      fault: "packages/svc-gate/src/contract/value may import itself, through others",
+      fault: "packages/core/src/contract/value may import itself, through others",
     },
   ];
   for (const { title, files, fault } of cases)
@@ -141,7 +141,7 @@ suite("rooms", () => {
     });
 
   control("positive control: an old table and an old picture are noticed", () => {
-    const files = [...sources, { path: "packages/svc-gate/src/gate/attic/mod.ts", text: headerOf("Old things.") }];
+    const files = [...sources, { path: "packages/gate/src/server/attic/mod.ts", text: headerOf("Old things.") }];
     const { rooms } = readRooms(files);
     assert.ok(!readFileSync(join(root, "ARCHITECTURE.md"), "utf8").includes(roomTables(files, rooms)));
     assert.notEqual(readFileSync(join(root, "docs", "modules.svg"), "utf8"), roomPicture(files, rooms));

@@ -262,8 +262,8 @@ const checks: readonly {
     check: longFiles,
     files: byHand,
     doctored: [
-      { path: "packages/svc-gate/src/gate/long.ts", text: "a;\n".repeat(linesMax + 1) },
-      { path: "packages/svc-gate/src/gate/full.ts", text: "a;\n".repeat(linesMax) },
+      { path: "packages/gate/src/server/long.ts", text: "a;\n".repeat(linesMax + 1) },
+      { path: "packages/gate/src/server/full.ts", text: "a;\n".repeat(linesMax) },
       { path: "clients/python/one_file.py", text: "a\n".repeat(clientLinesMax) },
       { path: "clients/python/too_long.py", text: "a\n".repeat(clientLinesMax + 1) },
     ],
@@ -291,9 +291,9 @@ const checks: readonly {
     check: wideDoors,
     files: tracked,
     doctored: [
-      { path: "packages/svc-gate/src/contract/ir.ts", text: `export { ${"a, ".repeat(40)}type B } from "./a.ts";\n` },
+      { path: "packages/core/src/contract/ir.ts", text: `export { ${"a, ".repeat(40)}type B } from "./a.ts";\n` },
       {
-        path: "packages/svc-gate/src/contract/mod.ts",
+        path: "packages/core/src/contract/mod.ts",
         text: `export type {\n${"  a,\n".repeat(40)}} from "./a.ts";\n`,
       },
     ],
@@ -305,9 +305,9 @@ const checks: readonly {
     files: tracked,
     doctored: [
       "packages/svc-gate/src/utils/a.ts",
-      "packages/svc-gate/src/gate/helpers/a.ts",
-      "packages/svc-gate/src/wire/types.ts",
-      "packages/svc-gate/src/wire/typename.ts",
+      "packages/gate/src/server/helpers/a.ts",
+      "packages/core/src/wire/types.ts",
+      "packages/core/src/wire/typename.ts",
     ].map((path) => ({
       path,
       text: "",
@@ -320,19 +320,19 @@ const checks: readonly {
     files: tracked,
     doctored: [
       {
-        path: "packages/svc-gate/src/wire/a.ts",
+        path: "packages/core/src/wire/a.ts",
         text: 'import { a } from "./b.ts";\nimport { b } from "../contract/mod.ts";\nimport "node:fs";',
       },
       {
-        path: "packages/svc-gate/src/contract/a.ts",
+        path: "packages/core/src/contract/a.ts",
         text: 'import {\n  a,\n} from "../ledger/mod.ts";\nexport * from "../wire/limits.ts";',
       },
       {
-        path: "packages/svc-gate/src/ledger/store/a.ts",
+        path: "packages/gate/src/ledger/store/a.ts",
         text: 'type A = import("../../wire/limits.ts").A;\nimport "../../wire/mod.ts";',
       },
       {
-        path: "packages/svc-gate/src/gate/a.ts",
+        path: "packages/gate/src/server/a.ts",
         text: 'import { a } from "../ledger/mod.ts";\nimport b from "pino";\n// taken from "../wire/limits.ts"\nimport(`../wire/json.ts`);',
       },
       { path: "packages/workbench/src/commands/a.ts", text: 'import { a } from "../../../svc-gate/src/gate/mod.ts";' },
@@ -344,11 +344,11 @@ const checks: readonly {
     check: ambient,
     files: tracked,
     doctored: [
-      { path: "packages/svc-gate/src/wire/a.ts", text: "declare const process: object;" },
-      { path: "packages/svc-gate/src/contract/a.ts", text: '/// <reference lib="dom" />' },
-      { path: "packages/svc-gate/src/contract/b.ts", text: "declare const brand: unique symbol;" },
-      { path: "packages/svc-gate/src/contract/c.ts", text: "declare const URL: new (text: string) => object;" },
-      { path: "packages/svc-gate/src/gate/a.ts", text: "declare const process: object;" },
+      { path: "packages/core/src/wire/a.ts", text: "declare const process: object;" },
+      { path: "packages/core/src/contract/a.ts", text: '/// <reference lib="dom" />' },
+      { path: "packages/core/src/contract/b.ts", text: "declare const brand: unique symbol;" },
+      { path: "packages/core/src/contract/c.ts", text: "declare const URL: new (text: string) => object;" },
+      { path: "packages/gate/src/server/a.ts", text: "declare const process: object;" },
     ],
     reported: 2,
   },
@@ -412,7 +412,7 @@ const doctoredLines: readonly { readonly path: string; readonly line: string; re
   { path: "test/support/mutation/preload.ts", line: "registerHooks({ load });", reported: false },
   {
     path: "test/a.ts",
-    line: '{ file: "packages/svc-gate/src/ledger/history/pin.ts", from: "1000", to: "0" },',
+    line: '{ file: "packages/gate/src/ledger/history/pin.ts", from: "1000", to: "0" },',
     reported: true,
   },
   { path: "test/a.ts", line: '{ file: "packages/a/src/ledger/pin.ts", from: /1000/ },', reported: true },

@@ -23,13 +23,13 @@ type LintReport = {
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const modules: Readonly<Record<string, string>> = {
-  wire: "packages/svc-gate/src/wire",
-  approvals: "packages/svc-gate/src/approvals",
-  contract: "packages/svc-gate/src/contract",
-  ledger: "packages/svc-gate/src/ledger",
-  gate: "packages/svc-gate/src/gate",
-  cli: "packages/svc-gate/src/cli",
-  console: "packages/svc-gate/src/console",
+  wire: "packages/core/src/wire",
+  approvals: "packages/core/src/approvals",
+  contract: "packages/core/src/contract",
+  ledger: "packages/gate/src/ledger",
+  gate: "packages/gate/src/server",
+  cli: "packages/gate/src/cli",
+  console: "packages/console/src/browser",
   analysis: "packages/workbench/src/analysis",
   commands: "packages/workbench/src/commands",
   agent: "packages/agent/src",
@@ -239,36 +239,36 @@ function linesOf(findings: readonly Finding[], path: string): string[] {
 
 suite("the linter enforces rules that the compiler cannot", async () => {
   const findings = await lint({
-    "packages/svc-gate/src/wire/impure.ts": impure,
-    "packages/svc-gate/src/contract/parts/impure.ts": impure,
-    "packages/svc-gate/src/gate/impure.ts": impure,
-    "packages/svc-gate/src/ledger/deep.ts": deep,
-    "packages/svc-gate/src/ledger/store/deep.ts": deep.replaceAll('"../', '"../../'),
-    "packages/svc-gate/src/gate/one.ts": 'import type { Two } from "./two.ts";\nexport type One = 1 | Two;\n',
-    "packages/svc-gate/src/gate/two.ts": 'import type { One } from "./one.ts";\nexport type Two = 2 | One;\n',
+    "packages/core/src/wire/impure.ts": impure,
+    "packages/core/src/contract/parts/impure.ts": impure,
+    "packages/gate/src/server/impure.ts": impure,
+    "packages/gate/src/ledger/deep.ts": deep,
+    "packages/gate/src/ledger/store/deep.ts": deep.replaceAll('"../', '"../../'),
+    "packages/gate/src/server/one.ts": 'import type { Two } from "./two.ts";\nexport type One = 1 | Two;\n',
+    "packages/gate/src/server/two.ts": 'import type { One } from "./one.ts";\nexport type Two = 2 | One;\n',
   });
 
   test("the linter reports clocks, randomness and shadowed names in wire and contract", () => {
     const expected = impureLines.map(([rule, line]) => `${line} ${rule}`);
-    assert.deepEqual(linesOf(findings, "packages/svc-gate/src/wire/impure.ts"), expected);
-    assert.deepEqual(linesOf(findings, "packages/svc-gate/src/contract/parts/impure.ts"), expected);
+    assert.deepEqual(linesOf(findings, "packages/core/src/wire/impure.ts"), expected);
+    assert.deepEqual(linesOf(findings, "packages/core/src/contract/parts/impure.ts"), expected);
   });
 
   control("positive control: the gate may use clocks and randomness", () => {
-    assert.deepEqual(linesOf(findings, "packages/svc-gate/src/gate/impure.ts"), [
+    assert.deepEqual(linesOf(findings, "packages/gate/src/server/impure.ts"), [
       "10 eslint(no-new-func)",
       "11 eslint(no-shadow)",
     ]);
   });
 
   test("the linter reports circular imports, also those of types", () => {
-    for (const path of ["packages/svc-gate/src/gate/one.ts", "packages/svc-gate/src/gate/two.ts"])
+    for (const path of ["packages/gate/src/server/one.ts", "packages/gate/src/server/two.ts"])
       assert.deepEqual(linesOf(findings, path), ["1 import(no-cycle)"]);
   });
 
   test("the linter reports every import from another module that bypasses its mod.ts", () => {
     const expected = [1, 2, 3, 4, 5].map((line) => `${line} eslint(no-restricted-imports)`);
-    assert.deepEqual(linesOf(findings, "packages/svc-gate/src/ledger/deep.ts"), expected);
-    assert.deepEqual(linesOf(findings, "packages/svc-gate/src/ledger/store/deep.ts"), expected);
+    assert.deepEqual(linesOf(findings, "packages/gate/src/ledger/deep.ts"), expected);
+    assert.deepEqual(linesOf(findings, "packages/gate/src/ledger/store/deep.ts"), expected);
   });
 });

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
+import { limits } from "../../packages/core/src/wire/mod.ts";
 import {
   ask,
   check,

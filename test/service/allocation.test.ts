@@ -16,19 +16,19 @@ import {
   decide,
   prepare,
   type PolicySet,
-} from "../../packages/svc-gate/src/contract/mod.ts";
-import { answerBody } from "../../packages/svc-gate/src/gate/core/answer.ts";
-import { Clock, systemTime } from "../../packages/svc-gate/src/gate/policy/clock.ts";
-import { openGate, type Gate } from "../../packages/svc-gate/src/gate/service/gate.ts";
-import { outcomeOf } from "../../packages/svc-gate/src/gate/core/outcome.ts";
-import { makeEvidence } from "../../packages/svc-gate/src/ledger/entry/evidence.ts";
-import { leafHash, leafText, parseLeaf, type Leaf } from "../../packages/svc-gate/src/ledger/entry/leaf.ts";
-import { openLedger, readLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { asDurable } from "../../packages/svc-gate/src/ledger/entry/receipt.ts";
-import type { StoredRow } from "../../packages/svc-gate/src/ledger/entry/row.ts";
-import { Frontier } from "../../packages/svc-gate/src/ledger/tree/merkle.ts";
-import { callText, firstLink, verifyRow, type Link } from "../../packages/svc-gate/src/ledger/entry/verifier.ts";
-import { canonical, parseCheckRequest, type CheckRequest } from "../../packages/svc-gate/src/wire/mod.ts";
+} from "../../packages/core/src/contract/mod.ts";
+import { answerBody } from "../../packages/gate/src/server/core/answer.ts";
+import { Clock, systemTime } from "../../packages/gate/src/server/policy/clock.ts";
+import { openGate, type Gate } from "../../packages/gate/src/server/service/gate.ts";
+import { outcomeOf } from "../../packages/gate/src/server/core/outcome.ts";
+import { makeEvidence } from "../../packages/core/src/record/entry/evidence.ts";
+import { leafHash, leafText, parseLeaf, type Leaf } from "../../packages/core/src/record/entry/leaf.ts";
+import { openLedger, readLedger } from "../../packages/gate/src/ledger/mod.ts";
+import { asDurable } from "../../packages/core/src/record/entry/receipt.ts";
+import type { StoredRow } from "../../packages/core/src/record/entry/row.ts";
+import { Frontier } from "../../packages/core/src/record/tree/merkle.ts";
+import { callText, firstLink, verifyRow, type Link } from "../../packages/core/src/record/entry/verifier.ts";
+import { canonical, parseCheckRequest, type CheckRequest } from "../../packages/core/src/wire/mod.ts";
 import { control } from "../support/controls/control.ts";
 import { root } from "../support/gate.ts";
 import { engine, temporaryFolder } from "../support/ledger-fixture.ts";

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { openCheckpoint } from "../../packages/svc-gate/src/ledger/tree/checkpoint.ts";
+import { openCheckpoint } from "../../packages/core/src/record/tree/checkpoint.ts";
 import { policyText, TestWitness, until } from "../support/anchor-kit.ts";
 import { command } from "../support/command.ts";
 import { ask, check, desk, finish, startGate, temporaryFolder, type Running } from "../support/gate.ts";

@@ -8,9 +8,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { test } from "node:test";
-import { routes } from "../../packages/svc-gate/src/gate/http/routes.ts";
-import { version } from "../../packages/svc-gate/src/gate/version.ts";
-import { limits, refusals } from "../../packages/svc-gate/src/wire/mod.ts";
+import { routes } from "../../packages/gate/src/server/http/routes.ts";
+import { version } from "../../packages/gate/src/server/version.ts";
+import { limits, refusals } from "../../packages/core/src/wire/mod.ts";
 import { control } from "../support/controls/control.ts";
 import { ask, check, key, root, startGate, type Answer, type Running } from "../support/gate.ts";
 

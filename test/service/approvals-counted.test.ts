@@ -6,8 +6,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { reportCommand } from "../../packages/svc-gate/src/cli/report/command.ts";
-import { readLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { reportCommand } from "../../packages/records/src/report/command.ts";
+import { readLedger } from "../../packages/gate/src/ledger/mod.ts";
 import {
   approvalMetrics,
   approved,

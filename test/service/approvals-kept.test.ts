@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { reportCommand } from "../../packages/svc-gate/src/cli/report/command.ts";
+import { reportCommand } from "../../packages/records/src/report/command.ts";
 import { assertLedgerHolds, approved, large, losesRows, naming, startDesk, type Desk } from "../support/approvals.ts";
 import { command } from "../support/command.ts";
 import { control } from "../support/controls/control.ts";

@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { visible } from "../../packages/svc-gate/src/wire/mod.ts";
+import { visible } from "../../packages/core/src/wire/mod.ts";
 import { visible as visibleForAgent } from "../../packages/agent/src/mcp/visible.ts";
 import {
   approved,

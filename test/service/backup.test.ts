@@ -7,10 +7,10 @@ import assert from "node:assert/strict";
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { BadInput } from "../../packages/svc-gate/src/cli/outcome.ts";
-import { restoreCommand } from "../../packages/svc-gate/src/cli/restore.ts";
-import { inspectLedger, openLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { LedgerRefused } from "../../packages/svc-gate/src/ledger/errors.ts";
+import { BadInput } from "../../packages/gate/src/cli/outcome.ts";
+import { restoreCommand } from "../../packages/gate/src/cli/restore.ts";
+import { inspectLedger, openLedger } from "../../packages/gate/src/ledger/mod.ts";
+import { LedgerRefused } from "../../packages/gate/src/ledger/errors.ts";
 import { control } from "../support/controls/control.ts";
 import { ask, check } from "../support/gate.ts";
 import {

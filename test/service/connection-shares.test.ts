@@ -11,7 +11,7 @@ import { test, type TestContext } from "node:test";
 import { runScenarios, startDesk, type Desk } from "../support/approvals.ts";
 import { control } from "../support/controls/control.ts";
 import { ask, temporaryFolder } from "../support/gate.ts";
-import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
+import { limits } from "../../packages/core/src/wire/mod.ts";
 import { fill, isOpen, type Line } from "../support/lines.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { eventually } from "../support/patience.ts";

@@ -12,7 +12,7 @@ import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { connect as connectTls } from "node:tls";
-import { Keyless, networkOf } from "../../packages/svc-gate/src/gate/http/keyless.ts";
+import { Keyless, networkOf } from "../../packages/gate/src/server/http/keyless.ts";
 import { control } from "../support/controls/control.ts";
 import { exchange, key, requestText, startGate, temporaryFolder } from "../support/gate.ts";
 import { patienceMs } from "../support/patience.ts";

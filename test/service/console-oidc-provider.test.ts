@@ -7,7 +7,7 @@ import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { text as bodyOf } from "node:stream/consumers";
 import { test } from "node:test";
-import { readOidc } from "../../packages/svc-gate/src/gate/console/oidc/settings.ts";
+import { readOidc } from "../../packages/console/src/server/oidc/settings.ts";
 import type { Desk } from "../support/approvals.ts";
 import { sendAsPage, type ConsoleAnswer } from "../support/console.ts";
 import { finish, startGate, temporaryFolder } from "../support/gate.ts";

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { Seal } from "../../packages/svc-gate/src/gate/console/seal.ts";
+import { Seal } from "../../packages/console/src/server/seal.ts";
 import { large, type Desk } from "../support/approvals.ts";
 import { cookieIn, sendAsPage, type ConsoleAnswer } from "../support/console.ts";
 import { ask } from "../support/gate.ts";

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { routes } from "../../packages/svc-gate/src/gate/http/routes.ts";
+import { routes } from "../../packages/gate/src/server/http/routes.ts";
 import { large, runScenarios, type Desk, type Scenario } from "../support/approvals.ts";
 import { sendAsPage, sendPlain, signIn, type ConsolePage, type ConsoleRequest } from "../support/console.ts";
 import { openStream } from "../support/events.ts";

@@ -11,7 +11,7 @@ import {
   decide,
   prepare,
   recount,
-} from "../../packages/svc-gate/src/contract/mod.ts";
+} from "../../packages/core/src/contract/mod.ts";
 import { ask, check, startGate, temporaryFolder, type Running } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";
 

@@ -17,7 +17,7 @@ import { ask } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../support/mutation/sources.ts";
 
-const program = fileURLToPath(new URL("../../packages/svc-gate/src/cli/main.ts", import.meta.url));
+const program = fileURLToPath(new URL("../../packages/svc-gate/src/main.ts", import.meta.url));
 
 const text = (counter: string): string => `contract: o
 tools:

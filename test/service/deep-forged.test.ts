@@ -8,14 +8,14 @@ import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test, type TestContext } from "node:test";
-import { replayAndFold } from "../../packages/svc-gate/src/cli/deep/deep.ts";
-import type { DeepFound } from "../../packages/svc-gate/src/cli/deep/found.ts";
-import { compileMandate, type PolicySet } from "../../packages/svc-gate/src/contract/mod.ts";
-import { Clock } from "../../packages/svc-gate/src/gate/policy/clock.ts";
-import { openGate } from "../../packages/svc-gate/src/gate/service/gate.ts";
-import { inspectLedger, openLedger, readLedger, type KeptCounter } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { counterChecksum, takenChecksum } from "../../packages/svc-gate/src/ledger/store/checksums.ts";
-import { good, parseCheckRequest } from "../../packages/svc-gate/src/wire/mod.ts";
+import { replayAndFold } from "../../packages/records/src/deep/deep.ts";
+import type { DeepFound } from "../../packages/records/src/deep/found.ts";
+import { compileMandate, type PolicySet } from "../../packages/core/src/contract/mod.ts";
+import { Clock } from "../../packages/gate/src/server/policy/clock.ts";
+import { openGate } from "../../packages/gate/src/server/service/gate.ts";
+import { inspectLedger, openLedger, readLedger, type KeptCounter } from "../../packages/gate/src/ledger/mod.ts";
+import { counterChecksum, takenChecksum } from "../../packages/gate/src/ledger/store/checksums.ts";
+import { good, parseCheckRequest } from "../../packages/core/src/wire/mod.ts";
 import { temporaryFolder } from "../support/gate.ts";
 
 /** A contract with one counter; without one if the text is empty. */

@@ -8,8 +8,8 @@ import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, suite, test, type TestContext } from "node:test";
-import { verifyCommand } from "../../packages/svc-gate/src/cli/verify/command.ts";
-import { inspectLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { verifyCommand } from "../../packages/records/src/verify/command.ts";
+import { inspectLedger } from "../../packages/gate/src/ledger/mod.ts";
 import { small, large, payments, startDesk } from "../support/approvals.ts";
 import { temporaryFolder } from "../support/gate.ts";
 

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import type { Replay } from "../../packages/svc-gate/src/gate/events/feed.ts";
+import type { Replay } from "../../packages/gate/src/server/events/feed.ts";
 import { large, naming, payments, runScenarios, startDesk, type Desk } from "../support/approvals.ts";
 import { openStream, type Stream, type StreamedEvent } from "../support/events.ts";
 import { ask, check as checkAt, key as agent, startGate } from "../support/gate.ts";

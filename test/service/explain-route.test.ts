@@ -7,8 +7,8 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { explainCommand } from "../../packages/svc-gate/src/cli/explain/command.ts";
-import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
+import { explainCommand } from "../../packages/records/src/explain/command.ts";
+import { limits } from "../../packages/core/src/wire/mod.ts";
 import { approved, large, naming, payments, runScenarios, small, startDesk, type Desk } from "../support/approvals.ts";
 import { ask, check, startGate, temporaryFolder, type Answer } from "../support/gate.ts";
 

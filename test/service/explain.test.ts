@@ -8,7 +8,7 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test, type TestContext } from "node:test";
-import { explainCommand, type ExplainOptions } from "../../packages/svc-gate/src/cli/explain/command.ts";
+import { explainCommand, type ExplainOptions } from "../../packages/records/src/explain/command.ts";
 import { command } from "../support/command.ts";
 import { check, key, root, startGate, temporaryFolder } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";

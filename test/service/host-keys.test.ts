@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { routes } from "../../packages/svc-gate/src/gate/http/routes.ts";
+import { routes } from "../../packages/gate/src/server/http/routes.ts";
 import { assertLedgerHolds, naming, runScenarios, startDesk, type Desk } from "../support/approvals.ts";
 import { command } from "../support/command.ts";
 import { ask, check, type Answer } from "../support/gate.ts";

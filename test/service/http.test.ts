@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
-import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
+import { limits } from "../../packages/core/src/wire/mod.ts";
 import { ask, check, exchange, hold, key, startGate, submit } from "../support/gate.ts";
 import { bodies, call, json, keepAlive, length, oddities, open, post, types } from "../support/http-requests.ts";
 import { sentencesOf } from "../support/sentences.ts";

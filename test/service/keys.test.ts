@@ -8,7 +8,7 @@ import { hash } from "node:crypto";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { routes } from "../../packages/svc-gate/src/gate/http/routes.ts";
+import { routes } from "../../packages/gate/src/server/http/routes.ts";
 import { command } from "../support/command.ts";
 import {
   ask,

@@ -7,11 +7,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { compileContracts } from "../../packages/svc-gate/src/contract/mod.ts";
-import type { Places } from "../../packages/svc-gate/src/gate/admission/places.ts";
-import { explainRates, streamPlaces, waitPlaces } from "../../packages/svc-gate/src/gate/admission/open-requests.ts";
-import { Reads, type ReadKind } from "../../packages/svc-gate/src/gate/admission/reads.ts";
-import { limits, parseCheckRequest, quote } from "../../packages/svc-gate/src/wire/mod.ts";
+import { compileContracts } from "../../packages/core/src/contract/mod.ts";
+import type { Places } from "../../packages/gate/src/server/admission/places.ts";
+import { explainRates, streamPlaces, waitPlaces } from "../../packages/gate/src/server/admission/open-requests.ts";
+import { Reads, type ReadKind } from "../../packages/gate/src/server/admission/reads.ts";
+import { limits, parseCheckRequest, quote } from "../../packages/core/src/wire/mod.ts";
 import { startClockedGate } from "../support/clocked-gate.ts";
 import { sendAsPage, signIn, trySignIn } from "../support/console.ts";
 import {

@@ -10,7 +10,7 @@ import { Server } from "node:net";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { readExposition, type Family } from "../support/exposition.ts";
-import { readOperatorFile } from "../../packages/svc-gate/src/gate/start/operator-file.ts";
+import { readOperatorFile } from "../../packages/gate/src/server/start/operator-file.ts";
 import { apiKey, spawnGate, startGate as startProcess } from "../support/gate-process.ts";
 import { startCollector } from "../support/otlp-collector.ts";
 import { ask, check, exchange, startGate, temporaryFolder, writeContracts, type Running } from "../support/gate.ts";

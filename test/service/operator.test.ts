@@ -9,7 +9,7 @@ import { createServer as createHttpServer } from "node:http";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { findGate } from "../../packages/svc-gate/src/cli/operator.ts";
+import { findGate } from "../../packages/gate/src/cli/operator.ts";
 import { control } from "../support/controls/control.ts";
 import { temporaryFolder } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";

@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { suite, test } from "node:test";
-import { reportCommand } from "../../packages/svc-gate/src/cli/report/command.ts";
+import { reportCommand } from "../../packages/records/src/report/command.ts";
 import { approved, naming, large, runScenarios } from "../support/approvals.ts";
 import { command } from "../support/command.ts";
 import { ask, key, temporaryFolder } from "../support/gate.ts";

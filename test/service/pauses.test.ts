@@ -8,10 +8,10 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { AdmissionQueue } from "../../packages/svc-gate/src/gate/admission/queue.ts";
-import type { Gate } from "../../packages/svc-gate/src/gate/service/gate.ts";
-import { Service } from "../../packages/svc-gate/src/gate/service/service.ts";
-import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
+import { AdmissionQueue } from "../../packages/gate/src/server/admission/queue.ts";
+import type { Gate } from "../../packages/gate/src/server/service/gate.ts";
+import { Service } from "../../packages/gate/src/server/service/service.ts";
+import { limits } from "../../packages/core/src/wire/mod.ts";
 import { control } from "../support/controls/control.ts";
 import {
   ask,

@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { limits, refusals, type RefusalCode } from "../../packages/svc-gate/src/wire/mod.ts";
+import { limits, refusals, type RefusalCode } from "../../packages/core/src/wire/mod.ts";
 import { until } from "../support/anchor-kit.ts";
 import {
   keepsNothing,

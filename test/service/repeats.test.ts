@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
+import { limits } from "../../packages/core/src/wire/mod.ts";
 import {
   approved,
   large,

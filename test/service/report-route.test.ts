@@ -6,8 +6,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { reportCommand } from "../../packages/svc-gate/src/cli/report/command.ts";
-import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
+import { reportCommand } from "../../packages/records/src/report/command.ts";
+import { limits } from "../../packages/core/src/wire/mod.ts";
 import { approved, large, naming, runScenarios, small, startDesk, type Desk } from "../support/approvals.ts";
 import { control } from "../support/controls/control.ts";
 import { ask, key, startGate, type Answer } from "../support/gate.ts";

@@ -7,10 +7,10 @@ import assert from "node:assert/strict";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { replayAndFold } from "../../packages/svc-gate/src/cli/deep/deep.ts";
-import { ledgerHistory } from "../../packages/svc-gate/src/cli/history.ts";
-import { holdAgainstItself } from "../../packages/svc-gate/src/cli/replay/replay.ts";
-import { readLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { replayAndFold } from "../../packages/records/src/deep/deep.ts";
+import { ledgerHistory } from "../../packages/gate/src/cli/history.ts";
+import { holdAgainstItself } from "../../packages/records/src/replay/replay.ts";
+import { readLedger } from "../../packages/gate/src/ledger/mod.ts";
 import {
   backUp,
   calls,

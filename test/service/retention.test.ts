@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { openLedger, readLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
+import { openLedger, readLedger } from "../../packages/gate/src/ledger/mod.ts";
 import { control } from "../support/controls/control.ts";
 import { append, contracts, engine, entry } from "../support/ledger-fixture.ts";
 import { ask, check, desk, startGate, temporaryFolder, writeContracts, type Running } from "../support/gate.ts";

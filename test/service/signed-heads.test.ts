@@ -8,24 +8,24 @@ import { chmodSync, copyFileSync, existsSync, readFileSync, renameSync, rmSync, 
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { leafHash } from "../../packages/svc-gate/src/ledger/entry/mod.ts";
-import { openSigner } from "../../packages/svc-gate/src/ledger/signing/signer.ts";
-import type { LedgerStore } from "../../packages/svc-gate/src/ledger/store/store.ts";
-import { openCheckpoint } from "../../packages/svc-gate/src/ledger/tree/checkpoint.ts";
-import { isConsistent, isIncluded } from "../../packages/svc-gate/src/ledger/tree/merkle.ts";
-import { parseVerifierKey, type VerifierKey } from "../../packages/svc-gate/src/ledger/tree/note.ts";
+import { leafHash } from "../../packages/core/src/record/entry/mod.ts";
+import { openSigner } from "../../packages/gate/src/ledger/signing/signer.ts";
+import type { LedgerStore } from "../../packages/gate/src/ledger/store/store.ts";
+import { openCheckpoint } from "../../packages/core/src/record/tree/checkpoint.ts";
+import { isConsistent, isIncluded } from "../../packages/core/src/record/tree/merkle.ts";
+import { parseVerifierKey, type VerifierKey } from "../../packages/core/src/record/tree/note.ts";
 import {
   makeSigningKey,
   readSigningKeys,
   writeSigningKeys,
-} from "../../packages/svc-gate/src/ledger/signing/signing-key.ts";
+} from "../../packages/gate/src/ledger/signing/signing-key.ts";
 import {
   consistencyProof,
   inclusionProof,
   parseBundle,
   readerOfTiles,
   tilePath,
-} from "../../packages/svc-gate/src/ledger/tree/tiles.ts";
+} from "../../packages/core/src/record/tree/tiles.ts";
 import { sentencesOf } from "../support/sentences.ts";
 import { command } from "../support/command.ts";
 import { ask, key, startGate, temporaryFolder, type Running } from "../support/gate.ts";

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { routes } from "../../packages/svc-gate/src/gate/http/routes.ts";
+import { routes } from "../../packages/gate/src/server/http/routes.ts";
 import { startDesk, type Desk } from "../support/approvals.ts";
 import { command } from "../support/command.ts";
 import { control } from "../support/controls/control.ts";

@@ -8,9 +8,9 @@ import assert from "node:assert/strict";
 import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import type { Outcome } from "../../packages/svc-gate/src/cli/outcome.ts";
-import { resumeCommand } from "../../packages/svc-gate/src/cli/resume.ts";
-import { verifyCommand } from "../../packages/svc-gate/src/cli/verify/command.ts";
+import type { Outcome } from "../../packages/gate/src/cli/outcome.ts";
+import { resumeCommand } from "../../packages/gate/src/cli/resume.ts";
+import { verifyCommand } from "../../packages/records/src/verify/command.ts";
 import { check, startGate, temporaryFolder } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";
 

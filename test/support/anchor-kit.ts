@@ -3,22 +3,22 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import pino, { type Logger } from "pino";
-import { Anchors } from "../../packages/svc-gate/src/gate/anchoring/anchors.ts";
-import type { Collected } from "../../packages/svc-gate/src/gate/anchoring/collected.ts";
-import type { AnchoredLog } from "../../packages/svc-gate/src/gate/anchoring/head.ts";
-import { parsePolicy } from "../../packages/svc-gate/src/gate/anchoring/policy.ts";
-import { parseSinks } from "../../packages/svc-gate/src/gate/anchoring/sinks.ts";
-import { openCheckpoint } from "../../packages/svc-gate/src/ledger/tree/checkpoint.ts";
-import { Frontier, isConsistent } from "../../packages/svc-gate/src/ledger/tree/merkle.ts";
+import { Anchors } from "../../packages/gate/src/server/anchoring/anchors.ts";
+import type { Collected } from "../../packages/gate/src/server/anchoring/collected.ts";
+import type { AnchoredLog } from "../../packages/gate/src/server/anchoring/head.ts";
+import { parsePolicy } from "../../packages/gate/src/server/anchoring/policy.ts";
+import { parseSinks } from "../../packages/gate/src/server/anchoring/sinks.ts";
+import { openCheckpoint } from "../../packages/core/src/record/tree/checkpoint.ts";
+import { Frontier, isConsistent } from "../../packages/core/src/record/tree/merkle.ts";
 import {
   publicBytes,
   signatureLine,
   signatureTypes,
   verifierKey,
   type VerifierKey,
-} from "../../packages/svc-gate/src/ledger/tree/note.ts";
-import { makeSigningKey, Signer } from "../../packages/svc-gate/src/ledger/signing/signing-key.ts";
-import type { Result } from "../../packages/svc-gate/src/wire/mod.ts";
+} from "../../packages/core/src/record/tree/note.ts";
+import { makeSigningKey, Signer } from "../../packages/gate/src/ledger/signing/signing-key.ts";
+import type { Result } from "../../packages/core/src/wire/mod.ts";
 
 /** Shared by the tests of anchors: a ledger that is only a tree, and a witness as in the text of C2SP tlog-witness. */
 

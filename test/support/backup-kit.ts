@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { backupCommand, type BackupOptions } from "../../packages/svc-gate/src/cli/backup.ts";
-import { resumeCommand, type ResumeOptions } from "../../packages/svc-gate/src/cli/resume.ts";
-import { stopCommand } from "../../packages/svc-gate/src/cli/stop.ts";
+import { backupCommand, type BackupOptions } from "../../packages/gate/src/cli/backup.ts";
+import { resumeCommand, type ResumeOptions } from "../../packages/gate/src/cli/resume.ts";
+import { stopCommand } from "../../packages/gate/src/cli/stop.ts";
 import { check, startGate, temporaryFolder, type Running } from "./gate.ts";
 
 const wallet =

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { compileContracts } from "../../packages/svc-gate/src/contract/mod.ts";
-import { Clock } from "../../packages/svc-gate/src/gate/policy/clock.ts";
-import { openGate } from "../../packages/svc-gate/src/gate/service/gate.ts";
-import { openLedger } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { parseCheckRequest } from "../../packages/svc-gate/src/wire/mod.ts";
+import { compileContracts } from "../../packages/core/src/contract/mod.ts";
+import { Clock } from "../../packages/gate/src/server/policy/clock.ts";
+import { openGate } from "../../packages/gate/src/server/service/gate.ts";
+import { openLedger } from "../../packages/gate/src/ledger/mod.ts";
+import { parseCheckRequest } from "../../packages/core/src/wire/mod.ts";
 import { temporaryFolder } from "./gate.ts";
 
 /** A gate in this process whose time only the test moves. */

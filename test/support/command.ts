@@ -1,6 +1,6 @@
 /** The command line in the process of the test: a Node process for each command costs half a second. */
 import { Readable, Writable } from "node:stream";
-import { main } from "../../packages/svc-gate/src/cli/main.ts";
+import { main } from "../../packages/svc-gate/src/main.ts";
 
 export interface Commanded {
   readonly code: number;

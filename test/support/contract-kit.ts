@@ -10,8 +10,8 @@ import {
   type PolicySet,
   type Decision,
   type Diagnostic,
-} from "../../packages/svc-gate/src/contract/mod.ts";
-import { bad, good, parseCheckRequest, type CheckRequest, type Result } from "../../packages/svc-gate/src/wire/mod.ts";
+} from "../../packages/core/src/contract/mod.ts";
+import { bad, good, parseCheckRequest, type CheckRequest, type Result } from "../../packages/core/src/wire/mod.ts";
 
 /** The parts of a contract with one tool, `t`, as YAML; an absent part is as small as possible. */
 export interface Parts {

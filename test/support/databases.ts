@@ -5,7 +5,7 @@
  * needs roles with fixed names.
  */
 import { randomBytes } from "node:crypto";
-import { migratePostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { migratePostgres } from "../../packages/gate/src/ledger/store/postgres/postgres.ts";
 import {
   runOn,
   startPostgres,

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { Eraser, type Erased } from "../../packages/svc-gate/src/gate/erasure/eraser.ts";
-import { Retention } from "../../packages/svc-gate/src/gate/erasure/retention.ts";
-import type { EraseRequest } from "../../packages/svc-gate/src/gate/erasure/request.ts";
-import type { AdminEvent } from "../../packages/svc-gate/src/gate/policy/admin-event.ts";
-import { erasureBody, type Erasure } from "../../packages/svc-gate/src/ledger/entry/erasure.ts";
-import { missingParts } from "../../packages/svc-gate/src/ledger/entry/evidence.ts";
-import type { Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
-import { good, type Mode } from "../../packages/svc-gate/src/wire/mod.ts";
+import { Eraser, type Erased } from "../../packages/gate/src/server/erasure/eraser.ts";
+import { Retention } from "../../packages/gate/src/server/erasure/retention.ts";
+import type { EraseRequest } from "../../packages/gate/src/server/erasure/request.ts";
+import type { AdminEvent } from "../../packages/gate/src/server/policy/admin-event.ts";
+import { erasureBody, type Erasure } from "../../packages/core/src/record/entry/erasure.ts";
+import { missingParts } from "../../packages/core/src/record/entry/evidence.ts";
+import type { Ledger } from "../../packages/gate/src/ledger/mod.ts";
+import { good, type Mode } from "../../packages/core/src/wire/mod.ts";
 import { append, contracts, entry, sha256 } from "./ledger-fixture.ts";
 
 /** A ledger on an engine, and a way to change it without a gate. */

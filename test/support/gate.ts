@@ -4,11 +4,11 @@ import { connect } from "node:net";
 import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import { routeHooks } from "../../packages/svc-gate/src/cli/serve-hooks.ts";
-import { NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
-import type { ServeHooks } from "../../packages/svc-gate/src/gate/policy/hooks.ts";
-import { readConfig } from "../../packages/svc-gate/src/gate/start/config.ts";
-import { serve, type Serving } from "../../packages/svc-gate/src/gate/start/serve.ts";
+import { routeHooks } from "../../packages/svc-gate/src/serve-hooks.ts";
+import { NotKept } from "../../packages/gate/src/ledger/errors.ts";
+import type { ServeHooks } from "../../packages/gate/src/server/policy/hooks.ts";
+import { readConfig } from "../../packages/gate/src/server/start/config.ts";
+import { serve, type Serving } from "../../packages/gate/src/server/start/serve.ts";
 import { newFolder, removeFolder } from "./ledger-fixture.ts";
 
 export const root: string = fileURLToPath(new URL("../..", import.meta.url));

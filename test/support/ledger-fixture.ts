@@ -3,11 +3,11 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { applyAct, openApproval, type Approval, type Asking } from "../../packages/svc-gate/src/approvals/mod.ts";
-import type { Canonical } from "../../packages/svc-gate/src/wire/mod.ts";
-import { zeroHash } from "../../packages/svc-gate/src/ledger/entry/leaf.ts";
-import { openLedger, type CheckEntry, type CounterEvent, type Ledger } from "../../packages/svc-gate/src/ledger/mod.ts";
-import type { Leaf } from "../../packages/svc-gate/src/ledger/entry/mod.ts";
+import { applyAct, openApproval, type Approval, type Asking } from "../../packages/core/src/approvals/mod.ts";
+import type { Canonical } from "../../packages/core/src/wire/mod.ts";
+import { zeroHash } from "../../packages/core/src/record/entry/leaf.ts";
+import { openLedger, type CheckEntry, type CounterEvent, type Ledger } from "../../packages/gate/src/ledger/mod.ts";
+import type { Leaf } from "../../packages/core/src/record/entry/mod.ts";
 
 /** Shared by the tests of the ledger: a temporary folder, entries, a small ledger with one of everything. */
 

@@ -2,15 +2,15 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
-import { LedgerRefused } from "../../packages/svc-gate/src/ledger/errors.ts";
-import { readPin } from "../../packages/svc-gate/src/ledger/mod.ts";
-import type { Broken } from "../../packages/svc-gate/src/ledger/entry/row.ts";
-import { walkStore } from "../../packages/svc-gate/src/ledger/history/walk.ts";
-import { Caller } from "../../packages/svc-gate/src/ledger/store/calls.ts";
-import { SqliteTables } from "../../packages/svc-gate/src/ledger/store/sqlite/tables.ts";
-import { withPromises } from "../../packages/svc-gate/src/ledger/store/tables.ts";
-import type { Verification } from "../../packages/svc-gate/src/ledger/store/store.ts";
-import type { Anchor } from "../../packages/svc-gate/src/ledger/tree/walk.ts";
+import { LedgerRefused } from "../../packages/gate/src/ledger/errors.ts";
+import { readPin } from "../../packages/gate/src/ledger/mod.ts";
+import type { Broken } from "../../packages/core/src/record/entry/row.ts";
+import { walkStore } from "../../packages/gate/src/ledger/history/walk.ts";
+import { Caller } from "../../packages/gate/src/ledger/store/calls.ts";
+import { SqliteTables } from "../../packages/gate/src/ledger/store/sqlite/tables.ts";
+import { withPromises } from "../../packages/gate/src/ledger/store/tables.ts";
+import type { Verification } from "../../packages/gate/src/ledger/store/store.ts";
+import type { Anchor } from "../../packages/core/src/record/tree/walk.ts";
 import { tableNames, type Change } from "./ledger-tamper-cases.ts";
 import type { Mutation } from "./mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "./mutation/sources.ts";
@@ -27,7 +27,7 @@ export async function startWalker(folder: string, defects: readonly Mutation[] =
   const env = { ...process.env, ...mutatedEnvironment(defects) };
   const options = defects.length === 0 ? {} : { execArgv: [`--import=${preload}`], env };
   const reader = new Caller(
-    new Worker(new URL("../../packages/svc-gate/src/ledger/store/sqlite/reader.ts", import.meta.url), options),
+    new Worker(new URL("../../packages/gate/src/ledger/store/sqlite/reader.ts", import.meta.url), options),
   );
   await reader.call("open", 1, folder);
   const anchors = await anchorsOf(folder);

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
-import type { CheckEntry, CounterEvent } from "../../packages/svc-gate/src/ledger/mod.ts";
+import type { CheckEntry, CounterEvent } from "../../packages/gate/src/ledger/mod.ts";
 
 export const vectorFile: string = fileURLToPath(new URL("../../spec/vectors/chains/rows.json", import.meta.url));
 
@@ -162,8 +162,8 @@ async function makeVectors(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-vectors-"));
   try {
     // Loaded late, because it reads its random source when it is first used.
-    const { leafHash } = await import("../../packages/svc-gate/src/ledger/entry/mod.ts");
-    const { openLedger } = await import("../../packages/svc-gate/src/ledger/mod.ts");
+    const { leafHash } = await import("../../packages/core/src/record/entry/mod.ts");
+    const { openLedger } = await import("../../packages/gate/src/ledger/mod.ts");
     await (await openLedger({ folder, engine, name: log })).close();
     fixSecret(folder);
     const ledger = await openLedger({ folder, engine });

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
-import { Budget, AdmissionQueue, type QueuedCall } from "../../packages/svc-gate/src/gate/admission/queue.ts";
-import { Valve } from "../../packages/svc-gate/src/gate/admission/valve.ts";
-import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
+import { Budget, AdmissionQueue, type QueuedCall } from "../../packages/gate/src/server/admission/queue.ts";
+import { Valve } from "../../packages/gate/src/server/admission/valve.ts";
+import { limits } from "../../packages/core/src/wire/mod.ts";
 import { check, requestText, type Running } from "./gate.ts";
 import { Line } from "./lines.ts";
 

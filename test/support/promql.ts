@@ -1,5 +1,5 @@
 import { parser } from "@prometheus-io/lezer-promql";
-import { refusals } from "../../packages/svc-gate/src/wire/mod.ts";
+import { refusals } from "../../packages/core/src/wire/mod.ts";
 import type { Family } from "./exposition.ts";
 
 /** Labels that Prometheus itself adds to scraped series. */

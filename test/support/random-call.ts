@@ -1,5 +1,5 @@
-import type { PolicySet } from "../../packages/svc-gate/src/contract/mod.ts";
-import { Decimal, type Json, type JsonObject } from "../../packages/svc-gate/src/wire/mod.ts";
+import type { PolicySet } from "../../packages/core/src/contract/mod.ts";
+import { Decimal, type Json, type JsonObject } from "../../packages/core/src/wire/mod.ts";
 import type { Chance } from "./model/chance.ts";
 
 /** Texts that have a meaning in some contract: names, paths, commands, addresses, statements. */

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import fc from "fast-check";
-import { takenIn } from "../../packages/svc-gate/src/ledger/history/table-reads.ts";
-import type { LedgerStore, StoredEffect } from "../../packages/svc-gate/src/ledger/store/store.ts";
-import type { StoredCounter } from "../../packages/svc-gate/src/ledger/store/tables.ts";
-import { NotKept } from "../../packages/svc-gate/src/ledger/errors.ts";
-import type { StoredApproval } from "../../packages/svc-gate/src/ledger/entry/row.ts";
+import { takenIn } from "../../packages/gate/src/ledger/history/table-reads.ts";
+import type { LedgerStore, StoredEffect } from "../../packages/gate/src/ledger/store/store.ts";
+import type { StoredCounter } from "../../packages/gate/src/ledger/store/tables.ts";
+import { NotKept } from "../../packages/gate/src/ledger/errors.ts";
+import type { StoredApproval } from "../../packages/core/src/record/entry/row.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
 import { randomRuns } from "./random-test.ts";
 import { commit, keyOf, look, storedRow, type Engine } from "./store-suite.ts";

@@ -1,4 +1,4 @@
-import { openSqlite } from "../../packages/svc-gate/src/ledger/store/sqlite/sqlite.ts";
+import { openSqlite } from "../../packages/gate/src/ledger/store/sqlite/sqlite.ts";
 
 // A process that owns the ledger in argv[2] until it is killed. It prints `open`, or the error and ends.
 try {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { StoredRepeat } from "../../packages/svc-gate/src/ledger/entry/repeat.ts";
-import { repeatsDeletedMax } from "../../packages/svc-gate/src/ledger/store/store.ts";
-import { limits } from "../../packages/svc-gate/src/wire/mod.ts";
+import type { StoredRepeat } from "../../packages/core/src/record/entry/repeat.ts";
+import { repeatsDeletedMax } from "../../packages/gate/src/ledger/store/store.ts";
+import { limits } from "../../packages/core/src/wire/mod.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
 import type { Engine } from "./store-suite.ts";
 

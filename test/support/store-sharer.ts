@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { openPostgres } from "../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { openPostgres } from "../../packages/gate/src/ledger/store/postgres/postgres.ts";
 import { shareTurns } from "./store-suite.ts";
 
 // A process that makes argv[3] transactions on the shared ledger of argv[2], and ends.

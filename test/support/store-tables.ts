@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import fc from "fast-check";
-import { counterEntry } from "../../packages/svc-gate/src/ledger/store/checksums.ts";
-import type { LedgerStore, StoredEffect } from "../../packages/svc-gate/src/ledger/store/store.ts";
+import { counterEntry } from "../../packages/gate/src/ledger/store/checksums.ts";
+import type { LedgerStore, StoredEffect } from "../../packages/gate/src/ledger/store/store.ts";
 import {
   describedTables,
   keyIn,
@@ -12,7 +12,7 @@ import {
   type TableName,
   type Tables,
   type Value,
-} from "../../packages/svc-gate/src/ledger/store/tables.ts";
+} from "../../packages/gate/src/ledger/store/tables.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
 import { randomRuns, type RandomRuns } from "./random-test.ts";
 import { storedRow, type Engine } from "./store-suite.ts";

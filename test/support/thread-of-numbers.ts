@@ -1,6 +1,6 @@
 /** A thread whose objects say the thread's number when they open, and fail as they are told. */
 import { threadId } from "node:worker_threads";
-import { serveOpened } from "../../packages/svc-gate/src/ledger/store/calls.ts";
+import { serveOpened } from "../../packages/gate/src/ledger/store/calls.ts";
 
 export interface NumberOptions {
   readonly fails?: "open" | "close";

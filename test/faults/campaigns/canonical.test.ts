@@ -6,8 +6,8 @@
 import assert from "node:assert/strict";
 import { createHash, hash } from "node:crypto";
 import { suite, test } from "node:test";
-import { partDigest, partNames } from "../../../packages/svc-gate/src/ledger/entry/disclosure.ts";
-import { makeEvidence } from "../../../packages/svc-gate/src/ledger/entry/evidence.ts";
+import { partDigest, partNames } from "../../../packages/core/src/record/entry/disclosure.ts";
+import { makeEvidence } from "../../../packages/core/src/record/entry/evidence.ts";
 import {
   canonical,
   Decimal,
@@ -15,7 +15,7 @@ import {
   parseNumber,
   readJson,
   type Canonical,
-} from "../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../packages/core/src/wire/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { readVector } from "../../support/third-party/vectors.ts";
 

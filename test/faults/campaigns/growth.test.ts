@@ -9,7 +9,7 @@ import { globSync, readFileSync } from "node:fs";
 import { before, suite, test } from "node:test";
 import fc from "fast-check";
 import { parseSync, Visitor } from "oxc-parser";
-import type { ContractFunction } from "../../../packages/svc-gate/src/contract/core/function.ts";
+import type { ContractFunction } from "../../../packages/core/src/contract/core/function.ts";
 import { Dice } from "../../support/campaign/random.ts";
 import { control } from "../../support/controls/control.ts";
 import { growthOf, type Growth, type Hostile } from "../../support/growth.ts";
@@ -101,7 +101,7 @@ async function patterns(): Promise<readonly RegExp[]> {
     },
   });
   try {
-    await import("../../../packages/svc-gate/src/contract/functions/functions.ts");
+    await import("../../../packages/core/src/contract/functions/functions.ts");
   } finally {
     globalThis.RegExp = Original;
   }
@@ -340,7 +340,7 @@ suite("time to read a text", () => {
 
   before(async () => {
     all = await patterns();
-    const { functions } = await import("../../../packages/svc-gate/src/contract/functions/functions.ts");
+    const { functions } = await import("../../../packages/core/src/contract/functions/functions.ts");
     for (const one of functions.filter(({ parameters: [first], bind }) => first === "string" && bind === undefined)) {
       await one.load?.();
       for (const args of argumentsOf(one))
@@ -377,7 +377,7 @@ suite("time to read a text", () => {
 
   control("positive control: the shell's reader with a former pattern for braces is found", async () => {
     const { readShellText, understood } =
-      await import("../../../packages/svc-gate/src/contract/functions/shell/shell.ts");
+      await import("../../../packages/readers/src/shell/shell.ts");
     const [former] = slow;
     assert.ok(former !== undefined);
     const braces = (bare: string): boolean => !former.test(bare);

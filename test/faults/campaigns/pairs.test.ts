@@ -7,8 +7,8 @@
 import assert from "node:assert/strict";
 import { after, suite, test } from "node:test";
 import { compareContracts, openSolver, type ToolDifference } from "../../../packages/workbench/src/analysis/mod.ts";
-import type { PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
-import { isStricter } from "../../../packages/svc-gate/src/wire/mod.ts";
+import type { PolicySet } from "../../../packages/core/src/contract/mod.ts";
+import { isStricter } from "../../../packages/core/src/wire/mod.ts";
 import { compile, Engine } from "../../support/model/engine.ts";
 import { generate } from "../../support/model/generate.ts";
 import { mutate, type Kind, type Mutation } from "../../support/model/mutate.ts";

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { analyze } from "../../../packages/workbench/src/analysis/mod.ts";
-import { loadFunctions } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { loadFunctions } from "../../../packages/core/src/contract/mod.ts";
 import { compile } from "../../support/contract-kit.ts";
 import { bases, published } from "../../support/seeded/bases.ts";
 import { seeds } from "../../support/seeded/seeds.ts";

@@ -11,7 +11,7 @@ import {
   readShellText,
   shellFunctions,
   understood,
-} from "../../../packages/svc-gate/src/contract/functions/shell/shell.ts";
+} from "../../../packages/readers/src/shell/shell.ts";
 import { compile, judge } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
 import {

@@ -9,8 +9,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, suite, test } from "node:test";
-import { readSqlText, sqlFunctions } from "../../../packages/svc-gate/src/contract/functions/sql/sql.ts";
-import { nodes, type NodeTable } from "../../../packages/svc-gate/src/contract/functions/sql/nodes.ts";
+import { readSqlText, sqlFunctions } from "../../../packages/readers/src/sql/sql.ts";
+import { nodes, type NodeTable } from "../../../packages/readers/src/sql/nodes.ts";
 import { record } from "../../support/contract-records.ts";
 import { control } from "../../support/controls/control.ts";
 import { plantCanaries } from "../../support/differential/sql/canaries.ts";

@@ -10,14 +10,14 @@ import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { proofText, verifyProof } from "../../../packages/svc-gate/src/ledger/tree/proof-file.ts";
-import { parseVerifierKey } from "../../../packages/svc-gate/src/ledger/tree/note.ts";
+import { proofText, verifyProof } from "../../../packages/core/src/record/tree/proof-file.ts";
+import { parseVerifierKey } from "../../../packages/core/src/record/tree/note.ts";
 import {
   inclusionProof,
   parseBundle,
   readerOfTiles,
   tilePath,
-} from "../../../packages/svc-gate/src/ledger/tree/tiles.ts";
+} from "../../../packages/core/src/record/tree/tiles.ts";
 import { control } from "../../support/controls/control.ts";
 import { temporaryFolder } from "../../support/ledger-fixture.ts";
 import { mutatedFile, type Mutation } from "../../support/mutation/mutate.ts";

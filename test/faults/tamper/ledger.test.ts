@@ -9,10 +9,10 @@ import { closeSync, cpSync, openSync, readFileSync, renameSync, rmSync, writeFil
 import { basename, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
-import { inspectLedger, openLedger, readPin } from "../../../packages/svc-gate/src/ledger/mod.ts";
-import { LedgerRefused } from "../../../packages/svc-gate/src/ledger/errors.ts";
-import { leafHash } from "../../../packages/svc-gate/src/ledger/entry/mod.ts";
-import { Frontier } from "../../../packages/svc-gate/src/ledger/tree/merkle.ts";
+import { inspectLedger, openLedger, readPin } from "../../../packages/gate/src/ledger/mod.ts";
+import { LedgerRefused } from "../../../packages/gate/src/ledger/errors.ts";
+import { leafHash } from "../../../packages/core/src/record/entry/mod.ts";
+import { Frontier } from "../../../packages/core/src/record/tree/merkle.ts";
 import { control } from "../../support/controls/control.ts";
 import {
   append,

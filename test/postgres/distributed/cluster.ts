@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { startPostgres, type Afterwards, type PostgresServer } from "../../support/postgres-server.ts";
 import { root } from "../../support/gate-process.ts";
-import { migratePostgres } from "../../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { migratePostgres } from "../../../packages/gate/src/ledger/store/postgres/postgres.ts";
 
 /** A coordinator, to which gates connect, and two workers with the rows; all on loopback, in temporary folders. */
 export interface Cluster {

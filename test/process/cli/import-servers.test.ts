@@ -13,7 +13,7 @@ import { suite, test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import * as agent from "../../../packages/agent/src/mcp/names.ts";
-import { compileContracts, renderDiagnostic, type PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { compileContracts, renderDiagnostic, type PolicySet } from "../../../packages/core/src/contract/mod.ts";
 import * as importer from "../../../packages/workbench/src/commands/import-tools/names.ts";
 import { startFakeGate } from "../../support/agent.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";

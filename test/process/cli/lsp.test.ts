@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { locationAt } from "../../../packages/workbench/src/commands/lsp/cursor-location.ts";
-import { functions } from "../../../packages/svc-gate/src/contract/ir.ts";
+import { functions } from "../../../packages/core/src/contract/ir.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);

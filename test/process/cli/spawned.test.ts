@@ -7,8 +7,8 @@ import assert from "node:assert/strict";
 import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { programFor } from "../../../packages/svc-gate/src/cli/main.ts";
-import type { Command } from "../../../packages/svc-gate/src/cli/mod.ts";
+import { programFor } from "../../../packages/svc-gate/src/main.ts";
+import type { Command } from "../../../packages/gate/src/cli/mod.ts";
 import { large, small, startDesk, type Desk } from "../../support/approvals.ts";
 import { command } from "../../support/command.ts";
 import { finish, key, root, spawnGate, temporaryFolder, writeContracts } from "../../support/gate.ts";
@@ -177,10 +177,10 @@ suite("each command as a program of its own", () => {
   });
 
   test("commands read and write only what main was given, so a call in a test's process is the same", () => {
-    const entry = "packages/svc-gate/src/cli/main.ts";
+    const entry = "packages/svc-gate/src/main.ts";
     // It starts the program again, which has no other name.
     const starter = "packages/workbench/src/commands/import-tools/agent-command.ts";
-    const files = globSync(["packages/svc-gate/src/cli/**/*.ts", "packages/workbench/src/**/*.ts"], { cwd: root });
+    const files = globSync(["packages/gate/src/cli/**/*.ts", "packages/workbench/src/**/*.ts"], { cwd: root });
     const reading = /\bprocess\.(?:argv|cwd|env|exit|exitCode|on|once|stderr|stdin|stdout)\b/;
     const found = files.filter((file) => reading.test(readFileSync(join(root, file), "utf8")));
     assert.deepEqual(found.map((file) => file.replaceAll("\\", "/")).toSorted(), [entry, starter]);

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { parseVerifierKey, verifyProof } from "../../../packages/svc-gate/src/ledger/tree/mod.ts";
+import { parseVerifierKey, verifyProof } from "../../../packages/core/src/record/tree/mod.ts";
 import { small, type Desk } from "../../support/approvals.ts";
 import { openBrowser, plant, settled, type Person } from "../../support/browser.ts";
 import { consoleContract, fill, keyOf, parks, startConsole } from "../../support/console-kit.ts";

@@ -13,8 +13,8 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { LedgerRefused } from "../../../packages/svc-gate/src/ledger/errors.ts";
-import { openLedger, readLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
+import { LedgerRefused } from "../../../packages/gate/src/ledger/errors.ts";
+import { openLedger, readLedger } from "../../../packages/gate/src/ledger/mod.ts";
 import {
   NotYetUnderHead,
   readHint,
@@ -22,8 +22,8 @@ import {
   writeExport,
   type Exported,
   type ExportReport,
-} from "../../../packages/svc-gate/src/ledger/export/mod.ts";
-import { parseVerifierKey } from "../../../packages/svc-gate/src/ledger/tree/mod.ts";
+} from "../../../packages/gate/src/ledger/export/mod.ts";
+import { parseVerifierKey } from "../../../packages/core/src/record/tree/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { eraseOn, fill } from "../../support/erasure-suite.ts";
 import { filesOf } from "../../support/exports/vectors.ts";

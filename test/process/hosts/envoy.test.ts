@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { startBadGate } from "../../../adapters/conformance/bad-gate.ts";
-import { limits } from "../../../packages/svc-gate/src/wire/mod.ts";
+import { limits } from "../../../packages/core/src/wire/mod.ts";
 import { startDesk, type Desk } from "../../support/approvals.ts";
 import { documentedConfig, missingEnvoy, startEnvoy, type EnvoyBench, type EnvoyReply } from "../../support/envoy.ts";
 import { ask, atEnd, key } from "../../support/gate.ts";

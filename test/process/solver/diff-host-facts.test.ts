@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { compareContracts } from "../../../packages/workbench/src/analysis/mod.ts";
 import { samePlans } from "../../../packages/workbench/src/analysis/proof/same.ts";
-import type { ToolPlan } from "../../../packages/svc-gate/src/contract/ir.ts";
-import type { PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
+import type { ToolPlan } from "../../../packages/core/src/contract/ir.ts";
+import type { PolicySet } from "../../../packages/core/src/contract/mod.ts";
 import { compile } from "../../support/contract-kit.ts";
 
 function contractWith(hostFacts: string): PolicySet {

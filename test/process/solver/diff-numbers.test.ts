@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
 import { compareContracts, openSolver, type ToolDifference } from "../../../packages/workbench/src/analysis/mod.ts";
 import { diffCommand } from "../../../packages/workbench/src/commands/diff.ts";
-import type { PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
+import type { PolicySet } from "../../../packages/core/src/contract/mod.ts";
 import { compile } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
 

@@ -16,7 +16,7 @@ import {
   loadFunctions,
   renderDiagnostic,
   type PolicySet,
-} from "../../../packages/svc-gate/src/contract/mod.ts";
+} from "../../../packages/core/src/contract/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 

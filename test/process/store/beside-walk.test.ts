@@ -8,11 +8,11 @@ import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test, type TestContext } from "node:test";
-import type { Broken } from "../../../packages/svc-gate/src/ledger/entry/row.ts";
-import { walkStore } from "../../../packages/svc-gate/src/ledger/history/walk.ts";
-import { openLedger, type Ledger } from "../../../packages/svc-gate/src/ledger/mod.ts";
-import { SqliteTables } from "../../../packages/svc-gate/src/ledger/store/sqlite/tables.ts";
-import { tablesBy, withPromises } from "../../../packages/svc-gate/src/ledger/store/tables.ts";
+import type { Broken } from "../../../packages/core/src/record/entry/row.ts";
+import { walkStore } from "../../../packages/gate/src/ledger/history/walk.ts";
+import { openLedger, type Ledger } from "../../../packages/gate/src/ledger/mod.ts";
+import { SqliteTables } from "../../../packages/gate/src/ledger/store/sqlite/tables.ts";
+import { tablesBy, withPromises } from "../../../packages/gate/src/ledger/store/tables.ts";
 import { control } from "../../support/controls/control.ts";
 import { eraseOn } from "../../support/erasure-suite.ts";
 import {

@@ -8,10 +8,10 @@ import { copyFileSync, readFileSync, rmSync, statSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
-import { inspectLedger, openLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
-import { NotKept } from "../../../packages/svc-gate/src/ledger/errors.ts";
-import { rowsOf } from "../../../packages/svc-gate/src/ledger/history/history.ts";
-import { openSqlite } from "../../../packages/svc-gate/src/ledger/store/sqlite/sqlite.ts";
+import { inspectLedger, openLedger } from "../../../packages/gate/src/ledger/mod.ts";
+import { NotKept } from "../../../packages/gate/src/ledger/errors.ts";
+import { rowsOf } from "../../../packages/gate/src/ledger/history/history.ts";
+import { openSqlite } from "../../../packages/gate/src/ledger/store/sqlite/sqlite.ts";
 import { smallDisk } from "../../support/faults/small-disk.ts";
 import {
   append,

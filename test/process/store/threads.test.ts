@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { Threads, type Remote } from "../../../packages/svc-gate/src/ledger/store/threads.ts";
+import { Threads, type Remote } from "../../../packages/gate/src/ledger/store/threads.ts";
 import type { NumberOptions } from "../../support/thread-of-numbers.ts";
 
 const module = new URL("../../support/thread-of-numbers.ts", import.meta.url);

@@ -27,8 +27,8 @@ import {
   type Series,
 } from "../../../bench/peers/results.ts";
 import { apart, barChart, powers, steps } from "../../../bench/peers/svg.ts";
-import { compileContracts, planLookups, decide, prepare } from "../../../packages/svc-gate/src/contract/mod.ts";
-import { parseCheckRequest, type Verdict } from "../../../packages/svc-gate/src/wire/mod.ts";
+import { compileContracts, planLookups, decide, prepare } from "../../../packages/core/src/contract/mod.ts";
+import { parseCheckRequest, type Verdict } from "../../../packages/core/src/wire/mod.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const languages: readonly Language[] = ["rego", "cerbos", "cedar", "agt", "svc-gate"];

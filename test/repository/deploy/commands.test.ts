@@ -19,7 +19,7 @@ import {
 import { dirname, join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { parse, parseAllDocuments } from "yaml";
-import { readSigningKeys } from "../../../packages/svc-gate/src/ledger/signing/mod.ts";
+import { readSigningKeys } from "../../../packages/gate/src/ledger/signing/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
 import {

@@ -10,8 +10,8 @@ import { chmodSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { parse, parseAllDocuments } from "yaml";
-import { settings } from "../../../packages/svc-gate/src/gate/start/config.ts";
-import { readSigningKeys } from "../../../packages/svc-gate/src/ledger/signing/mod.ts";
+import { settings } from "../../../packages/gate/src/server/start/config.ts";
+import { readSigningKeys } from "../../../packages/gate/src/ledger/signing/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { finish, root, temporaryFolder } from "../../support/gate.ts";
 

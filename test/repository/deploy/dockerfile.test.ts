@@ -214,7 +214,7 @@ suite("the Dockerfile", () => {
 
   test(".dockerignore lets through only the files that the gate needs", () => {
     for (const path of [
-      "packages/svc-gate/src/cli/main.ts",
+      "packages/svc-gate/src/main.ts",
       "packages/svc-gate/bin/svc-gate.mjs",
       "bin/svc-gate.mjs",
       "contracts/payments.yaml",
@@ -227,7 +227,7 @@ suite("the Dockerfile", () => {
       ".git/config",
       "test/repository/tidy.test.ts",
       "node_modules/a",
-      "packages/svc-gate/src/gate/tsconfig.json",
+      "packages/gate/src/server/tsconfig.json",
       "packages/workbench/src/commands/mod.ts",
     ])
       assert.ok(!isSent(path, patterns), path);

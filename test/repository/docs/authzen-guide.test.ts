@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { limits } from "../../../packages/svc-gate/src/wire/mod.ts";
+import { limits } from "../../../packages/core/src/wire/mod.ts";
 import { startDesk, type Desk } from "../../support/approvals.ts";
 import { ask } from "../../support/gate.ts";
 import { ShownPage } from "../../support/shown-page.ts";

@@ -15,8 +15,8 @@ import {
   renderDiagnostic,
   type PolicySet,
   type Diagnostic,
-} from "../../../packages/svc-gate/src/contract/mod.ts";
-import { good, type Result } from "../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../packages/core/src/contract/mod.ts";
+import { good, type Result } from "../../../packages/core/src/wire/mod.ts";
 import { judge } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
 import { withGenerated } from "../../support/generated.ts";

@@ -8,11 +8,11 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { programFor } from "../../../packages/svc-gate/src/cli/main.ts";
-import { functions } from "../../../packages/svc-gate/src/contract/functions/functions.ts";
-import { compileContracts } from "../../../packages/svc-gate/src/contract/mod.ts";
-import { settings } from "../../../packages/svc-gate/src/gate/start/config.ts";
-import { erasableParts } from "../../../packages/svc-gate/src/ledger/entry/erasure.ts";
+import { programFor } from "../../../packages/svc-gate/src/main.ts";
+import { functions } from "../../../packages/core/src/contract/functions/functions.ts";
+import { compileContracts } from "../../../packages/core/src/contract/mod.ts";
+import { settings } from "../../../packages/gate/src/server/start/config.ts";
+import { erasableParts } from "../../../packages/core/src/record/entry/erasure.ts";
 import { control } from "../../support/controls/control.ts";
 import { root, trackedPaths } from "../../support/tracked.ts";
 

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { testCommand } from "../../../packages/svc-gate/src/cli/test/command.ts";
+import { testCommand } from "../../../packages/workbench/src/test/command.ts";
 import { startDesk } from "../../support/approvals.ts";
 import { control } from "../../support/controls/control.ts";
 import { ask, key, temporaryFolder } from "../../support/gate.ts";

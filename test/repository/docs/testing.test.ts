@@ -7,9 +7,9 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { explainCommand } from "../../../packages/svc-gate/src/cli/explain/command.ts";
-import type { Outcome } from "../../../packages/svc-gate/src/cli/outcome.ts";
-import { testCommand, type TestOptions } from "../../../packages/svc-gate/src/cli/test/command.ts";
+import { explainCommand } from "../../../packages/records/src/explain/command.ts";
+import type { Outcome } from "../../../packages/gate/src/cli/outcome.ts";
+import { testCommand, type TestOptions } from "../../../packages/workbench/src/test/command.ts";
 import {
   approvalKeys,
   approvalStatuses,
@@ -22,7 +22,7 @@ import {
   outcomeKeys,
   outcomeRefusals,
   sessionKeys,
-} from "../../../packages/svc-gate/src/cli/test/document.ts";
+} from "../../../packages/workbench/src/test/document.ts";
 import { control } from "../../support/controls/control.ts";
 import { temporaryFolder } from "../../support/gate.ts";
 import { ShownPage } from "../../support/shown-page.ts";

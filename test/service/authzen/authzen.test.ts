@@ -7,7 +7,7 @@ import { hash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { limits } from "../../../packages/svc-gate/src/wire/mod.ts";
+import { limits } from "../../../packages/core/src/wire/mod.ts";
 import { runScenarios, type Desk } from "../../support/approvals.ts";
 import { ask, key, requestText, send, startGate, temporaryFolder, type Answer } from "../../support/gate.ts";
 import { sentencesOf } from "../../support/sentences.ts";

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { bounds } from "../../../packages/svc-gate/src/ledger/store/postgres/session.ts";
+import { bounds } from "../../../packages/gate/src/ledger/store/postgres/session.ts";
 import { apiKey } from "../gate-process.ts";
 import { freePort } from "../postgres-server.ts";
 import { mutatedEnvironment } from "../mutation/sources.ts";

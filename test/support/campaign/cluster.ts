@@ -1,7 +1,7 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { migratePostgres } from "../../../packages/svc-gate/src/ledger/store/postgres/postgres.ts";
+import { migratePostgres } from "../../../packages/gate/src/ledger/store/postgres/postgres.ts";
 import { startPostgres, type Afterwards, type PostgresServer, type Settings } from "../postgres-server.ts";
 import { Line } from "./line.ts";
 

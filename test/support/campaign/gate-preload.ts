@@ -15,6 +15,6 @@ if (CAMPAIGN_CLOCK !== undefined) {
 }
 
 if (CAMPAIGN_BOUNDS !== undefined) {
-  const { bounds } = await import("../../../packages/svc-gate/src/ledger/store/postgres/session.ts");
+  const { bounds } = await import("../../../packages/gate/src/ledger/store/postgres/session.ts");
   Object.assign(bounds, JSON.parse(CAMPAIGN_BOUNDS));
 }

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
-import { commit, withoutTimeout } from "../../../packages/svc-gate/src/ledger/store/postgres/sql.ts";
+import { commit, withoutTimeout } from "../../../packages/gate/src/ledger/store/postgres/sql.ts";
 
 /** A moment in a gate's transaction: its request for the head's lock, or its COMMIT, before the server has seen it. */
 export type Moment = "lock" | "commit";

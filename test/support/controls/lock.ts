@@ -144,7 +144,7 @@ const isCode = /\.m?[jt]s$/;
 const importPattern = /(?:\bfrom|\bimport)\s*\(?\s*"(\.{1,2}\/[^"\n]+)"/g;
 const namePattern = /["'`]([\w@./-]+\.\w{1,10})["'`]/g;
 
-/** `packages/svc-gate/src/ledger` for each file of the ledger. */
+/** `packages/gate/src/ledger` for each file of the ledger. */
 function moduleOf(path: string): string {
   return /^packages\/[^/]+\/src\/[^/]+(?=\/)/.exec(path)?.[0] ?? dirname(path);
 }

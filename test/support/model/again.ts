@@ -1,8 +1,8 @@
-import { replayAndFold } from "../../../packages/svc-gate/src/cli/deep/deep.ts";
-import { isSound } from "../../../packages/svc-gate/src/cli/deep/found.ts";
-import { openHistory } from "../../../packages/svc-gate/src/cli/history.ts";
-import { holdAgainstItself } from "../../../packages/svc-gate/src/cli/replay/replay.ts";
-import { readLedger } from "../../../packages/svc-gate/src/ledger/mod.ts";
+import { replayAndFold } from "../../../packages/records/src/deep/deep.ts";
+import { isSound } from "../../../packages/records/src/deep/found.ts";
+import { openHistory } from "../../../packages/gate/src/cli/history.ts";
+import { holdAgainstItself } from "../../../packages/records/src/replay/replay.ts";
+import { readLedger } from "../../../packages/gate/src/ledger/mod.ts";
 
 /**
  * Decides a ledger's checks again, as `verify --deep` and `replay` do.

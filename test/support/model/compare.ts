@@ -1,4 +1,4 @@
-import type { PolicySet, Decision } from "../../../packages/svc-gate/src/contract/mod.ts";
+import type { PolicySet, Decision } from "../../../packages/core/src/contract/mod.ts";
 import { Engine, type Defect, type Done } from "./engine.ts";
 import type { Call, Scenario, Verdict } from "./language.ts";
 import { meaningOf } from "./meaning.ts";

@@ -1,4 +1,4 @@
-import type { Decision } from "../../../packages/svc-gate/src/contract/mod.ts";
+import type { Decision } from "../../../packages/core/src/contract/mod.ts";
 import type { Defect, CounterUpdate } from "./engine.ts";
 import type { Contract, Counter, Rule, Scenario, Schema } from "./language.ts";
 

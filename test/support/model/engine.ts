@@ -12,7 +12,7 @@ import {
   type Lookup,
   type Prepared,
   type SourceFile,
-} from "../../../packages/svc-gate/src/contract/mod.ts";
+} from "../../../packages/core/src/contract/mod.ts";
 import {
   addDecimals,
   bad,
@@ -20,7 +20,7 @@ import {
   parseCheckRequest,
   type CheckRequest,
   type Result,
-} from "../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../packages/core/src/wire/mod.ts";
 import type { Call, Mode, Scenario, Verdict } from "./language.ts";
 import { fileOf, printContract, printJson, printMandate } from "./print.ts";
 

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { isContract } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { isContract } from "../../../packages/core/src/contract/mod.ts";
 
 /** Contracts without a finding. They must not change, because the seeds replace parts of their text. */
 export const bases: Readonly<Record<string, string>> = contractsIn(new URL("./", import.meta.url));

@@ -1,6 +1,6 @@
 import { analyze, type Finding } from "../../../packages/workbench/src/analysis/mod.ts";
-import { EvaluationError, type PolicySet, type Span } from "../../../packages/svc-gate/src/contract/mod.ts";
-import type { Core, Probe } from "../../../packages/svc-gate/src/contract/ir.ts";
+import { EvaluationError, type PolicySet, type Span } from "../../../packages/core/src/contract/mod.ts";
+import type { Core, Probe } from "../../../packages/core/src/contract/ir.ts";
 import { compile, Engine } from "../model/engine.ts";
 import { generate } from "../model/generate.ts";
 

@@ -1,4 +1,4 @@
-import type { Asker } from "../../../packages/svc-gate/src/approvals/mod.ts";
+import type { Asker } from "../../../packages/core/src/approvals/mod.ts";
 import { askOnce, bodyOf, expected, pause, type Serving } from "./clients.ts";
 import type { Outside } from "./outside.ts";
 import { disclosuresOf, hashOf, leafOf, part, type Row } from "./rows.ts";

@@ -1,4 +1,4 @@
-import { parseCheckRequest, type Result, type Refusal } from "../../../packages/svc-gate/src/wire/mod.ts";
+import { parseCheckRequest, type Result, type Refusal } from "../../../packages/core/src/wire/mod.ts";
 import type { Parked } from "./approvers.ts";
 import { contracts } from "./contracts.ts";
 import type { Machine } from "./machine.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { holdAgainstItself, standsOnErased } from "../../../packages/svc-gate/src/cli/replay/replay.ts";
+import { holdAgainstItself, standsOnErased } from "../../../packages/records/src/replay/replay.ts";
 import { deciders, decisionProblem, stateProblem } from "./approvers.ts";
 import { ask, type Serving } from "./clients.ts";
 import { contracts } from "./contracts.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { parseCheckRequest } from "../../../packages/svc-gate/src/wire/mod.ts";
+import { parseCheckRequest } from "../../../packages/core/src/wire/mod.ts";
 import { bodyOf, expected, noteAnswer, pause, type Answer, type Serving } from "./clients.ts";
 import type { Outside } from "./outside.ts";
 import { disclosuresOf, leafOf, part, type Leaf, type Row } from "./rows.ts";

@@ -61,10 +61,10 @@ registerHooks({
   },
 });
 
-type Gates = typeof import("../../../packages/svc-gate/src/gate/service/gate.ts");
-type Clocks = typeof import("../../../packages/svc-gate/src/gate/policy/clock.ts");
-type Ledgers = typeof import("../../../packages/svc-gate/src/ledger/mod.ts");
-type Signing = typeof import("../../../packages/svc-gate/src/ledger/signing/mod.ts");
+type Gates = typeof import("../../../packages/gate/src/server/service/gate.ts");
+type Clocks = typeof import("../../../packages/gate/src/server/policy/clock.ts");
+type Ledgers = typeof import("../../../packages/gate/src/ledger/mod.ts");
+type Signing = typeof import("../../../packages/gate/src/ledger/signing/mod.ts");
 
 export type Sources = Pick<Gates, "openGate"> &
   Pick<Clocks, "Clock"> &

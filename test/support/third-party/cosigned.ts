@@ -9,14 +9,14 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { control } from "../controls/control.ts";
-import { openCheckpoint } from "../../../packages/svc-gate/src/ledger/tree/checkpoint.ts";
+import { openCheckpoint } from "../../../packages/core/src/record/tree/checkpoint.ts";
 import {
   parseVerifierKey,
   publicBytes,
   verifierKey,
   type VerifierKey,
-} from "../../../packages/svc-gate/src/ledger/tree/note.ts";
-import { makeSigningKey, writeSigningKeys } from "../../../packages/svc-gate/src/ledger/signing/signing-key.ts";
+} from "../../../packages/core/src/record/tree/note.ts";
+import { makeSigningKey, writeSigningKeys } from "../../../packages/gate/src/ledger/signing/signing-key.ts";
 import { ask, startGate, temporaryFolder, type Running } from "../gate.ts";
 import { askMany } from "./asking.ts";
 import { findProgram, programs, runProgram } from "./programs.ts";

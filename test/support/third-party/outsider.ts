@@ -8,15 +8,15 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { control } from "../controls/control.ts";
-import { leafHash } from "../../../packages/svc-gate/src/ledger/entry/leaf.ts";
-import { isConsistent, isIncluded } from "../../../packages/svc-gate/src/ledger/tree/merkle.ts";
-import { proofText } from "../../../packages/svc-gate/src/ledger/tree/proof-file.ts";
+import { leafHash } from "../../../packages/core/src/record/entry/leaf.ts";
+import { isConsistent, isIncluded } from "../../../packages/core/src/record/tree/merkle.ts";
+import { proofText } from "../../../packages/core/src/record/tree/proof-file.ts";
 import {
   consistencyProof,
   inclusionProof,
   rootAt,
   type HashReader,
-} from "../../../packages/svc-gate/src/ledger/tree/tiles.ts";
+} from "../../../packages/core/src/record/tree/tiles.ts";
 import { temporaryFolder } from "../gate.ts";
 import { needPrograms, runProgram } from "./programs.ts";
 import { makeLog, writeSite } from "./site.ts";

@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { leafHash } from "../../../packages/svc-gate/src/ledger/entry/leaf.ts";
-import { Frontier } from "../../../packages/svc-gate/src/ledger/tree/merkle.ts";
-import { makeSigningKey, Signer } from "../../../packages/svc-gate/src/ledger/signing/signing-key.ts";
+import { leafHash } from "../../../packages/core/src/record/entry/leaf.ts";
+import { Frontier } from "../../../packages/core/src/record/tree/merkle.ts";
+import { makeSigningKey, Signer } from "../../../packages/gate/src/ledger/signing/signing-key.ts";
 import {
   consistencyProof,
   entryBundle,
@@ -12,8 +12,8 @@ import {
   tilePath,
   tilesOf,
   type HashReader,
-} from "../../../packages/svc-gate/src/ledger/tree/tiles.ts";
-import { canonical } from "../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../packages/core/src/record/tree/tiles.ts";
+import { canonical } from "../../../packages/core/src/wire/mod.ts";
 
 /** A log made by the tree's functions, without a gate, for shapes that a gate would need long to grow. */
 export interface Log {

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { publicBytes, signatureTypes, verifierKey } from "../../../packages/svc-gate/src/ledger/tree/note.ts";
+import { publicBytes, signatureTypes, verifierKey } from "../../../packages/core/src/record/tree/note.ts";
 import { temporaryFolder } from "../gate.ts";
 import { needPrograms, runProgram, startProgram } from "./programs.ts";
 import { eventually } from "../patience.ts";

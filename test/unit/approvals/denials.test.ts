@@ -14,7 +14,7 @@ import {
   type DenialSummary,
   type Judgement,
   type KnownApprovals,
-} from "../../../packages/svc-gate/src/approvals/mod.ts";
+} from "../../../packages/core/src/approvals/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { randomRuns } from "../../support/random-test.ts";
 

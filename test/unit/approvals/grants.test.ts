@@ -13,7 +13,7 @@ import {
   type Grant,
   type GrantableCall,
   type SourceCall,
-} from "../../../packages/svc-gate/src/approvals/mod.ts";
+} from "../../../packages/core/src/approvals/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { printSeed, seedOf } from "../../support/random-test.ts";
 

@@ -4,11 +4,11 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import type { Recorded } from "../../../packages/svc-gate/src/cli/replay/recorded.ts";
-import { DecidedApprovals } from "../../../packages/svc-gate/src/cli/report/decided.ts";
-import { linesMax } from "../../../packages/svc-gate/src/cli/report/lines.ts";
-import { makeEvidence } from "../../../packages/svc-gate/src/ledger/entry/evidence.ts";
-import { leafText } from "../../../packages/svc-gate/src/ledger/entry/leaf.ts";
+import type { Recorded } from "../../../packages/records/src/replay/recorded.ts";
+import { DecidedApprovals } from "../../../packages/records/src/report/decided.ts";
+import { linesMax } from "../../../packages/records/src/report/lines.ts";
+import { makeEvidence } from "../../../packages/core/src/record/entry/evidence.ts";
+import { leafText } from "../../../packages/core/src/record/entry/leaf.ts";
 import { leafOf } from "../../support/ledger-fixture.ts";
 
 const dayMs = 86_400_000;

@@ -6,11 +6,11 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { Forecast } from "../../../packages/svc-gate/src/cli/report/forecast.ts";
-import { Contracts } from "../../../packages/svc-gate/src/cli/replay/decide-again.ts";
-import type { Recorded } from "../../../packages/svc-gate/src/cli/replay/recorded.ts";
-import { compileMandate } from "../../../packages/svc-gate/src/contract/mod.ts";
-import { good, parseCheckRequest } from "../../../packages/svc-gate/src/wire/mod.ts";
+import { Forecast } from "../../../packages/records/src/report/forecast.ts";
+import { Contracts } from "../../../packages/records/src/replay/decide-again.ts";
+import type { Recorded } from "../../../packages/records/src/replay/recorded.ts";
+import { compileMandate } from "../../../packages/core/src/contract/mod.ts";
+import { good, parseCheckRequest } from "../../../packages/core/src/wire/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { randomRuns, type RandomRuns } from "../../support/random-test.ts";
 

@@ -6,8 +6,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { OverTime } from "../../../packages/svc-gate/src/cli/report/over-time.ts";
-import { Contracts } from "../../../packages/svc-gate/src/cli/replay/decide-again.ts";
+import { OverTime } from "../../../packages/records/src/report/over-time.ts";
+import { Contracts } from "../../../packages/records/src/replay/decide-again.ts";
 import { randomRuns } from "../../support/random-test.ts";
 
 const acts = ["opened", "approved", "denied", "expired"] as const;

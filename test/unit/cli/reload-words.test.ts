@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { reloadCommand } from "../../../packages/svc-gate/src/cli/reload.ts";
+import { reloadCommand } from "../../../packages/gate/src/cli/reload.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);

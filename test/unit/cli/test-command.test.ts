@@ -8,8 +8,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, suite, test } from "node:test";
-import { testCommand, type TestOptions } from "../../../packages/svc-gate/src/cli/test/command.ts";
-import type { Outcome } from "../../../packages/svc-gate/src/cli/outcome.ts";
+import { testCommand, type TestOptions } from "../../../packages/workbench/src/test/command.ts";
+import type { Outcome } from "../../../packages/gate/src/cli/outcome.ts";
 import { control } from "../../support/controls/control.ts";
 import { root } from "../../support/gate.ts";
 import { sentencesOf } from "../../support/sentences.ts";

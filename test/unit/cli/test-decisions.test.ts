@@ -5,8 +5,8 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { readTests } from "../../../packages/svc-gate/src/cli/test/read.ts";
-import { renderDiagnostic } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { readTests } from "../../../packages/workbench/src/test/read.ts";
+import { renderDiagnostic } from "../../../packages/core/src/contract/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 

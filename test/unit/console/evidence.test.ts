@@ -13,8 +13,8 @@ import {
   readValue,
   recordedOf,
   type Compared,
-} from "../../../packages/svc-gate/src/console/evidence.ts";
-import { jsonText, type ReceiptJson } from "../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../packages/console/src/browser/evidence.ts";
+import { jsonText, type ReceiptJson } from "../../../packages/core/src/wire/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { randomRuns } from "../../support/random-test.ts";
 

@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { prettyText } from "../../../packages/svc-gate/src/console/pretty.ts";
-import { limits, readJson } from "../../../packages/svc-gate/src/wire/mod.ts";
+import { prettyText } from "../../../packages/console/src/browser/pretty.ts";
+import { limits, readJson } from "../../../packages/core/src/wire/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { randomRuns } from "../../support/random-test.ts";
 

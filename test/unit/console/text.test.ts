@@ -13,7 +13,7 @@ import {
   runsLeftward,
   SourceText,
   Text,
-} from "../../../packages/svc-gate/src/console/text.ts";
+} from "../../../packages/console/src/browser/text.ts";
 import { control } from "../../support/controls/control.ts";
 import { randomRuns } from "../../support/random-test.ts";
 

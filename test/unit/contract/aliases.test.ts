@@ -14,8 +14,8 @@ import {
   recount,
   type Diagnostic,
   type PolicySet,
-} from "../../../packages/svc-gate/src/contract/mod.ts";
-import { bad, good, limits, parseCheckRequest } from "../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../packages/core/src/contract/mod.ts";
+import { bad, good, limits, parseCheckRequest } from "../../../packages/core/src/wire/mod.ts";
 import { compile, judge } from "../../support/contract-kit.ts";
 
 const input = "input: { type: object, additionalProperties: true }";

@@ -18,8 +18,8 @@ import {
   renderDiagnostic,
   type PolicySet,
   type Decision,
-} from "../../../packages/svc-gate/src/contract/mod.ts";
-import { good } from "../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../packages/core/src/contract/mod.ts";
+import { good } from "../../../packages/core/src/wire/mod.ts";
 import { request } from "../../support/contract-kit.ts";
 
 const root = new URL("../../../", import.meta.url);

@@ -16,8 +16,8 @@ import {
   compileMandate,
   renderDiagnostic,
   type PolicySet,
-} from "../../../packages/svc-gate/src/contract/mod.ts";
-import { good } from "../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../packages/core/src/contract/mod.ts";
+import { good } from "../../../packages/core/src/wire/mod.ts";
 import { judge } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
 

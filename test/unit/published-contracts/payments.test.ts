@@ -10,8 +10,8 @@ import {
   renderDiagnostic,
   type PolicySet,
   type Decision,
-} from "../../../packages/svc-gate/src/contract/mod.ts";
-import { good } from "../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../packages/core/src/contract/mod.ts";
+import { good } from "../../../packages/core/src/wire/mod.ts";
 import { judge, mandate } from "../../support/contract-kit.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { before, suite, test } from "node:test";
 import { parse } from "yaml";
-import { loadFunctions, type PolicySet } from "../../../packages/svc-gate/src/contract/mod.ts";
+import { loadFunctions, type PolicySet } from "../../../packages/core/src/contract/mod.ts";
 import { compile, judge } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
 

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { Decimal, limits, readJson, type Json } from "../../../packages/svc-gate/src/wire/mod.ts";
+import { Decimal, limits, readJson, type Json } from "../../../packages/core/src/wire/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { randomRuns } from "../../support/random-test.ts";
 

@@ -18,7 +18,7 @@ import {
   quoteAscii,
   readJson,
   refusals,
-} from "../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../packages/core/src/wire/mod.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);

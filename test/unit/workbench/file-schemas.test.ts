@@ -25,15 +25,15 @@ import {
   outcomeRefusals,
   sessionKeys,
   templateKeys,
-} from "../../../packages/svc-gate/src/cli/test/document.ts";
-import { starterContract, starterMandate } from "../../../packages/svc-gate/src/cli/starter.ts";
-import { outcomeRows } from "../../../packages/svc-gate/src/ledger/entry/mod.ts";
-import { countings } from "../../../packages/svc-gate/src/contract/core/counter.ts";
-import { documentKeys } from "../../../packages/svc-gate/src/contract/ir.ts";
-import { jsonTypes } from "../../../packages/svc-gate/src/contract/schema/schema.ts";
-import { keywords } from "../../../packages/svc-gate/src/contract/schema/keywords.ts";
-import { calendarUnits, weekdays } from "../../../packages/svc-gate/src/contract/value/time.ts";
-import { modes, verdicts } from "../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../packages/workbench/src/test/document.ts";
+import { starterContract, starterMandate } from "../../../packages/gate/src/cli/starter.ts";
+import { outcomeRows } from "../../../packages/core/src/record/entry/mod.ts";
+import { countings } from "../../../packages/core/src/contract/core/counter.ts";
+import { documentKeys } from "../../../packages/core/src/contract/ir.ts";
+import { jsonTypes } from "../../../packages/core/src/contract/schema/schema.ts";
+import { keywords } from "../../../packages/core/src/contract/schema/keywords.ts";
+import { calendarUnits, weekdays } from "../../../packages/core/src/contract/value/time.ts";
+import { modes, verdicts } from "../../../packages/core/src/wire/mod.ts";
 import { command } from "../../support/command.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));

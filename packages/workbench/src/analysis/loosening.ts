@@ -1,6 +1,6 @@
-import type { PolicySet } from "../../../svc-gate/src/contract/mod.ts";
-import type { Rule } from "../../../svc-gate/src/contract/ir.ts";
-import { isStricter, type Verdict } from "../../../svc-gate/src/wire/mod.ts";
+import type { PolicySet } from "../../../core/src/contract/mod.ts";
+import type { Rule } from "../../../core/src/contract/ir.ts";
+import { isStricter, type Verdict } from "../../../core/src/wire/mod.ts";
 
 /** A rule that is milder than the `otherwise` of a tool: with it calls of the tool get through. */
 export interface Loosening {

@@ -1,7 +1,7 @@
 import { analyze, looseningRules, severityOf, type Finding, type Loosening } from "../analysis/mod.ts";
-import { position, renderPlace } from "../../../svc-gate/src/contract/mod.ts";
-import { loadContracts, badInput, besideMandate } from "../../../svc-gate/src/cli/contract-files.ts";
-import type { Outcome } from "../../../svc-gate/src/cli/mod.ts";
+import { position, renderPlace } from "../../../core/src/contract/mod.ts";
+import { loadContracts, badInput, besideMandate } from "../../../svc-gate/src/contract-files.ts";
+import type { Outcome } from "../../../gate/src/cli/mod.ts";
 import { readKeys } from "./keys-file.ts";
 
 export interface AnalyzeOptions {

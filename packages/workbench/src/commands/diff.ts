@@ -11,9 +11,9 @@ import {
   type Direction,
   type ToolDifference,
 } from "../analysis/mod.ts";
-import type { PolicySet } from "../../../svc-gate/src/contract/mod.ts";
-import { loadContracts, renderDiagnostics } from "../../../svc-gate/src/cli/contract-files.ts";
-import { BadInput, type Outcome } from "../../../svc-gate/src/cli/mod.ts";
+import type { PolicySet } from "../../../core/src/contract/mod.ts";
+import { loadContracts, renderDiagnostics } from "../../../svc-gate/src/contract-files.ts";
+import { BadInput, type Outcome } from "../../../gate/src/cli/mod.ts";
 
 export interface DiffOptions {
   readonly json: boolean;

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { KnownKey } from "../analysis/mod.ts";
-import { BadInput, whyNot } from "../../../svc-gate/src/cli/mod.ts";
-import { toolMatcher } from "../../../svc-gate/src/cli/contract-files.ts";
+import { BadInput, whyNot } from "../../../gate/src/cli/mod.ts";
+import { toolMatcher } from "../../../svc-gate/src/contract-files.ts";
 
 /**
  * The valid keys in the output of `svc-gate keys list --json`. If it has keys of several tenants, those of the root.

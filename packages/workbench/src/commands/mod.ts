@@ -7,7 +7,7 @@
  *
  * Package: workbench.
  */
-import { calls, type Command } from "../../../svc-gate/src/cli/mod.ts";
+import { calls, type Command } from "../../../gate/src/cli/mod.ts";
 
 /** Adds the commands for contracts before they are in force. */
 export function addWorkbenchCommands(program: Command): void {

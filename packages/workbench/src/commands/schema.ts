@@ -1,4 +1,4 @@
-import { fileKinds, schemaText, type Outcome } from "../../../svc-gate/src/cli/mod.ts";
+import { fileKinds, schemaText, type Outcome } from "../../../gate/src/cli/mod.ts";
 
 /** `svc-gate schema`: prints the JSON Schema (2020-12) of a kind of file, for editors. */
 export async function schemaCommand(kind: string): Promise<Outcome> {

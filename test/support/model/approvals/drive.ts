@@ -1,10 +1,10 @@
 /** Runs a history through a gate in this process, and compares every answer with the model's. */
 import { isDeepStrictEqual } from "node:util";
-import { compileMandate, type PolicySet } from "../../../../packages/svc-gate/src/contract/mod.ts";
-import { Clock } from "../../../../packages/svc-gate/src/gate/policy/clock.ts";
-import { openGate, type Gate } from "../../../../packages/svc-gate/src/gate/service/gate.ts";
-import { openLedger, type Ledger } from "../../../../packages/svc-gate/src/ledger/mod.ts";
-import { good, parseCheckRequest } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { compileMandate, type PolicySet } from "../../../../packages/core/src/contract/mod.ts";
+import { Clock } from "../../../../packages/gate/src/server/policy/clock.ts";
+import { openGate, type Gate } from "../../../../packages/gate/src/server/service/gate.ts";
+import { openLedger, type Ledger } from "../../../../packages/gate/src/ledger/mod.ts";
+import { good, parseCheckRequest } from "../../../../packages/core/src/wire/mod.ts";
 import { part } from "../../simulation/rows.ts";
 import { contractText, mandateText, terms, type Call, type Terms } from "./contract.ts";
 import { ApprovalsModel, type Answered, type Decided, type Mode, type Voter } from "./model.ts";

@@ -2,11 +2,11 @@
  * Random histories of calls, decisions, outcomes and reloads, run through a gate and counted again from a plain list. The
  * list knows nothing of rows, totals or tables.
  */
-import { compileMandate, type PolicySet } from "../../../../packages/svc-gate/src/contract/mod.ts";
-import { Clock } from "../../../../packages/svc-gate/src/gate/policy/clock.ts";
-import { openGate, type Gate } from "../../../../packages/svc-gate/src/gate/service/gate.ts";
-import { openLedger } from "../../../../packages/svc-gate/src/ledger/mod.ts";
-import { good, parseCheckRequest } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { compileMandate, type PolicySet } from "../../../../packages/core/src/contract/mod.ts";
+import { Clock } from "../../../../packages/gate/src/server/policy/clock.ts";
+import { openGate, type Gate } from "../../../../packages/gate/src/server/service/gate.ts";
+import { openLedger } from "../../../../packages/gate/src/ledger/mod.ts";
+import { good, parseCheckRequest } from "../../../../packages/core/src/wire/mod.ts";
 import { settled } from "../../outcomes.ts";
 import { decidedAgain } from "../again.ts";
 import { Chance } from "../chance.ts";

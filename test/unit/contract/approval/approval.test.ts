@@ -4,8 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { compileContracts, compileMandate, type PolicySet } from "../../../../packages/svc-gate/src/contract/mod.ts";
-import { good } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { compileContracts, compileMandate, type PolicySet } from "../../../../packages/core/src/contract/mod.ts";
+import { good } from "../../../../packages/core/src/wire/mod.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { boundsOf, type Bound } from "../../../../packages/svc-gate/src/contract/compile/bounds.ts";
+import { boundsOf, type Bound } from "../../../../packages/core/src/contract/compile/bounds.ts";
 import { compile, conditionText, judge } from "../../../support/contract-kit.ts";
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";

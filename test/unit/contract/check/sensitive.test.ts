@@ -6,9 +6,9 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { compareContracts } from "../../../../packages/workbench/src/analysis/mod.ts";
-import { recompile, type PolicySet } from "../../../../packages/svc-gate/src/contract/mod.ts";
-import { sensitiveMax } from "../../../../packages/svc-gate/src/contract/compile/sensitive.ts";
-import { findMembers } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { recompile, type PolicySet } from "../../../../packages/core/src/contract/mod.ts";
+import { sensitiveMax } from "../../../../packages/core/src/contract/compile/sensitive.ts";
+import { findMembers } from "../../../../packages/core/src/wire/mod.ts";
 import { codes, compile, contractText, diagnostics, judge, marked, problems } from "../../../support/contract-kit.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 

@@ -12,8 +12,8 @@ import {
   type Caller,
   type Lookup,
   type CounterUpdate,
-} from "../../../../packages/svc-gate/src/contract/mod.ts";
-import { verdicts } from "../../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../../packages/core/src/contract/mod.ts";
+import { verdicts } from "../../../../packages/core/src/wire/mod.ts";
 import {
   codes,
   compile,

@@ -14,7 +14,7 @@ import {
   type PolicySet,
   type Counter,
   type Decision,
-} from "../../../../packages/svc-gate/src/contract/mod.ts";
+} from "../../../../packages/core/src/contract/mod.ts";
 import { codes, compile, contractText, problems, request, type Call } from "../../../support/contract-kit.ts";
 import { control } from "../../../support/controls/control.ts";
 import { sentencesOf } from "../../../support/sentences.ts";

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { before, suite, test } from "node:test";
-import { loadFunctions, type PolicySet } from "../../../../packages/svc-gate/src/contract/mod.ts";
+import { loadFunctions, type PolicySet } from "../../../../packages/core/src/contract/mod.ts";
 import { compile, contractText, judge, type Call } from "../../../support/contract-kit.ts";
 import { control } from "../../../support/controls/control.ts";
 import { sentencesOf } from "../../../support/sentences.ts";

@@ -9,8 +9,8 @@ import { readFileSync } from "node:fs";
 import { before, suite, test } from "node:test";
 import fc from "fast-check";
 import picomatch from "picomatch";
-import { compileExpression, functions } from "../../../../packages/svc-gate/src/contract/ir.ts";
-import { readJson, type Json } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { compileExpression, functions } from "../../../../packages/core/src/contract/ir.ts";
+import { readJson, type Json } from "../../../../packages/core/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";
 

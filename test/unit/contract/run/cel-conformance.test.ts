@@ -12,8 +12,8 @@ import {
   type IncrementalTest,
   type IncrementalTestSuite,
 } from "@bufbuild/cel-spec/testdata/tests.js";
-import { compileExpression } from "../../../../packages/svc-gate/src/contract/ir.ts";
-import { readJson, type Json } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { compileExpression } from "../../../../packages/core/src/contract/ir.ts";
+import { readJson, type Json } from "../../../../packages/core/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 
 type CelValue = Extract<IncrementalTest["original"]["resultMatcher"], { case: "value" }>["value"];

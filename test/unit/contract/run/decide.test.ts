@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { isStricter, isVerdict, verdicts, type Verdict } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { isStricter, isVerdict, verdicts, type Verdict } from "../../../../packages/core/src/wire/mod.ts";
 import { compile, contractText, judge, snapshot, type Call } from "../../../support/contract-kit.ts";
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";

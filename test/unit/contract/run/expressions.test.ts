@@ -6,8 +6,8 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { compileExpression, functions } from "../../../../packages/svc-gate/src/contract/ir.ts";
-import { Decimal, readJson, type Json } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { compileExpression, functions } from "../../../../packages/core/src/contract/ir.ts";
+import { Decimal, readJson, type Json } from "../../../../packages/core/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 import { randomRuns } from "../../../support/random-test.ts";

@@ -12,8 +12,8 @@ import {
   recount,
   type Decision,
   type PolicySet,
-} from "../../../../packages/svc-gate/src/contract/mod.ts";
-import type { KeyKind } from "../../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../../packages/core/src/contract/mod.ts";
+import type { KeyKind } from "../../../../packages/core/src/wire/mod.ts";
 import { compile, diagnostics, marked, place, request, type Call } from "../../../support/contract-kit.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 

@@ -7,8 +7,8 @@ import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { exampleCall, type PolicySet } from "../../../../packages/svc-gate/src/contract/mod.ts";
-import { jsonText, type Json, type JsonObject } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { exampleCall, type PolicySet } from "../../../../packages/core/src/contract/mod.ts";
+import { jsonText, type Json, type JsonObject } from "../../../../packages/core/src/wire/mod.ts";
 import { compile, contractText } from "../../../support/contract-kit.ts";
 import { control } from "../../../support/controls/control.ts";
 

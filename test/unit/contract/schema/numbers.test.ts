@@ -7,8 +7,8 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { cardLines } from "../../../../packages/svc-gate/src/cli/approvals/card.ts";
-import { Decimal, misreadAs, parseNumber, readJson } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { cardLines } from "../../../../packages/gate/src/cli/approvals/card.ts";
+import { Decimal, misreadAs, parseNumber, readJson } from "../../../../packages/core/src/wire/mod.ts";
 import { compile, contractText, judge, marked, diagnostics } from "../../../support/contract-kit.ts";
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";

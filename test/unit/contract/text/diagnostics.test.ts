@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { suite, test } from "node:test";
-import { renderDiagnostic } from "../../../../packages/svc-gate/src/contract/mod.ts";
+import { renderDiagnostic } from "../../../../packages/core/src/contract/mod.ts";
 import { contractText, diagnostics, marked, mandate, place } from "../../../support/contract-kit.ts";
 
 const golden = new URL("golden/diagnostics.golden", import.meta.url);

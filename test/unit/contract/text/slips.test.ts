@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { findSlips } from "../../../../packages/svc-gate/src/contract/text/yaml-slips.ts";
+import { findSlips } from "../../../../packages/core/src/contract/text/yaml-slips.ts";
 import {
   conditionText,
   contractText,

@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { Batcher, type TakeCalls, type WaitingCall } from "../../../../packages/svc-gate/src/gate/admission/batcher.ts";
-import { Budget } from "../../../../packages/svc-gate/src/gate/admission/queue.ts";
-import { bad, good, refuse, type Refusal, type Result } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { Batcher, type TakeCalls, type WaitingCall } from "../../../../packages/gate/src/server/admission/batcher.ts";
+import { Budget } from "../../../../packages/gate/src/server/admission/queue.ts";
+import { bad, good, refuse, type Refusal, type Result } from "../../../../packages/core/src/wire/mod.ts";
 
 interface Call extends WaitingCall {
   readonly name: string;

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Holdings } from "../../../../packages/svc-gate/src/gate/admission/holdings.ts";
+import { Holdings } from "../../../../packages/gate/src/server/admission/holdings.ts";
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";
 

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { HookedCalls } from "../../../../packages/svc-gate/src/gate/service/hooked-calls.ts";
+import { HookedCalls } from "../../../../packages/gate/src/server/service/hooked-calls.ts";
 import { control } from "../../../support/controls/control.ts";
 
 const calls = 200;

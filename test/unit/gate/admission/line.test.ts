@@ -6,9 +6,9 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
-import type { Holder } from "../../../../packages/svc-gate/src/gate/admission/holdings.ts";
-import { Line, type LineOptions, type Ticket } from "../../../../packages/svc-gate/src/gate/admission/line.ts";
-import type { Refusal, Result } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import type { Holder } from "../../../../packages/gate/src/server/admission/holdings.ts";
+import { Line, type LineOptions, type Ticket } from "../../../../packages/gate/src/server/admission/line.ts";
+import type { Refusal, Result } from "../../../../packages/core/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";
 

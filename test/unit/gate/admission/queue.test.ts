@@ -8,8 +8,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Budget, AdmissionQueue, resumeMs } from "../../../../packages/svc-gate/src/gate/admission/queue.ts";
-import { limits } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { Budget, AdmissionQueue, resumeMs } from "../../../../packages/gate/src/server/admission/queue.ts";
+import { limits } from "../../../../packages/core/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";
 

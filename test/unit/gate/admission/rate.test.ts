@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { rateFields, Rates, type ChargeResult } from "../../../../packages/svc-gate/src/gate/keys/rate.ts";
-import { parseRate } from "../../../../packages/svc-gate/src/gate/settings/rate.ts";
-import { Valve } from "../../../../packages/svc-gate/src/gate/admission/valve.ts";
+import { rateFields, Rates, type ChargeResult } from "../../../../packages/gate/src/server/keys/rate.ts";
+import { parseRate } from "../../../../packages/gate/src/server/settings/rate.ts";
+import { Valve } from "../../../../packages/gate/src/server/admission/valve.ts";
 import { randomRuns } from "../../../support/random-test.ts";
 
 const rate = { perSecond: 10, burst: 20 };

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { Reads, type Read } from "../../../../packages/svc-gate/src/gate/admission/reads.ts";
+import { Reads, type Read } from "../../../../packages/gate/src/server/admission/reads.ts";
 import { control } from "../../../support/controls/control.ts";
 import { eventually } from "../../../support/patience.ts";
 import { standingClock } from "../../../support/standing-clock.ts";

@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { Turns } from "../../../../packages/svc-gate/src/gate/admission/turns.ts";
-import { Reads } from "../../../../packages/svc-gate/src/gate/admission/reads.ts";
+import { Turns } from "../../../../packages/gate/src/server/admission/turns.ts";
+import { Reads } from "../../../../packages/gate/src/server/admission/reads.ts";
 import { eventually } from "../../../support/patience.ts";
 import { standingClock } from "../../../support/standing-clock.ts";
 

@@ -7,8 +7,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { openCheckpoint } from "../../../../packages/svc-gate/src/ledger/tree/checkpoint.ts";
-import { makeSigningKey } from "../../../../packages/svc-gate/src/ledger/signing/signing-key.ts";
+import { openCheckpoint } from "../../../../packages/core/src/record/tree/checkpoint.ts";
+import { makeSigningKey } from "../../../../packages/gate/src/ledger/signing/signing-key.ts";
 import {
   anchorsOf,
   FakeLog,

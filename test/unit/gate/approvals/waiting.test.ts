@@ -4,8 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Approval } from "../../../../packages/svc-gate/src/approvals/mod.ts";
-import { ApprovalWaits } from "../../../../packages/svc-gate/src/gate/approvals/waits.ts";
+import type { Approval } from "../../../../packages/core/src/approvals/mod.ts";
+import { ApprovalWaits } from "../../../../packages/gate/src/server/approvals/waits.ts";
 
 const pending = (row: number): Approval =>
   ({ row, status: "pending", asking: { decide_by: Date.now() + 3_600_000 } }) as unknown as Approval;

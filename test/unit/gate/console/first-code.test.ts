@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FirstCode } from "../../../../packages/svc-gate/src/gate/console/first-code.ts";
+import { FirstCode } from "../../../../packages/console/src/server/first-code.ts";
 
 interface Terminal {
   readonly code: FirstCode;

@@ -7,7 +7,7 @@ import type { IncomingMessage } from "node:http";
 import { Duplex } from "node:stream";
 import { test } from "node:test";
 import { TLSSocket } from "node:tls";
-import { OwnNames } from "../../../../packages/svc-gate/src/gate/console/own-names.ts";
+import { OwnNames } from "../../../../packages/console/src/server/own-names.ts";
 
 interface Place {
   readonly publicUrl?: string;

@@ -12,8 +12,8 @@ import {
   sessionMs,
   Sessions,
   type OpenedSession,
-} from "../../../../packages/svc-gate/src/gate/console/sessions.ts";
-import { EndedSessions } from "../../../../packages/svc-gate/src/gate/keys/ended-sessions.ts";
+} from "../../../../packages/console/src/server/sessions.ts";
+import { EndedSessions } from "../../../../packages/gate/src/server/keys/ended-sessions.ts";
 import { temporaryFolder } from "../../../support/ledger-fixture.ts";
 
 const scope = "/console";

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { typedCommand } from "../../../../packages/svc-gate/src/gate/console/page.ts";
+import { typedCommand } from "../../../../packages/console/src/server/page.ts";
 
 const ways: readonly (readonly [how: string, env: NodeJS.ProcessEnv, program: string | undefined, typed: string])[] = [
   ["npm start in a clone", { npm_package_name: "svc-gate-repository" }, "/c/tools/start.mjs", "npm run -s svc-gate --"],

@@ -12,14 +12,14 @@ import {
   type RecordedStopAct,
   type StopAct,
   type Stops,
-} from "../../../../packages/svc-gate/src/approvals/mod.ts";
-import { compileContracts } from "../../../../packages/svc-gate/src/contract/mod.ts";
-import { Clock } from "../../../../packages/svc-gate/src/gate/policy/clock.ts";
-import { missingActs, stopEvent } from "../../../../packages/svc-gate/src/gate/policy/stops.ts";
-import { openGate, type Gate } from "../../../../packages/svc-gate/src/gate/service/gate.ts";
-import { openLedger, type AppendTransaction } from "../../../../packages/svc-gate/src/ledger/mod.ts";
-import { setStop } from "../../../../packages/svc-gate/src/gate/service/set-stop.ts";
-import { good, parseCheckRequest } from "../../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../../packages/core/src/approvals/mod.ts";
+import { compileContracts } from "../../../../packages/core/src/contract/mod.ts";
+import { Clock } from "../../../../packages/gate/src/server/policy/clock.ts";
+import { missingActs, stopEvent } from "../../../../packages/gate/src/server/policy/stops.ts";
+import { openGate, type Gate } from "../../../../packages/gate/src/server/service/gate.ts";
+import { openLedger, type AppendTransaction } from "../../../../packages/gate/src/ledger/mod.ts";
+import { setStop } from "../../../../packages/gate/src/server/service/set-stop.ts";
+import { good, parseCheckRequest } from "../../../../packages/core/src/wire/mod.ts";
 import { large, payments } from "../../../support/approvals.ts";
 import { control } from "../../../support/controls/control.ts";
 import { engine, temporaryFolder } from "../../../support/ledger-fixture.ts";

@@ -9,8 +9,8 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { pathToFileURL } from "node:url";
-import { filesReadableHere, openFilesWarning } from "../../../../packages/svc-gate/src/gate/settings/gate-files.ts";
-import { dataFolder } from "../../../../packages/svc-gate/src/ledger/mod.ts";
+import { filesReadableHere, openFilesWarning } from "../../../../packages/gate/src/server/settings/gate-files.ts";
+import { dataFolder } from "../../../../packages/gate/src/ledger/mod.ts";
 import { root, startGate, temporaryFolder } from "../../../support/gate.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 
@@ -33,7 +33,7 @@ function filesIn(t: TestContext, fileMode: number, folderMode: number): string {
 }
 
 const nobody = 65_534;
-const module = pathToFileURL(join(root, "packages/svc-gate/src/gate/settings/gate-files.ts")).href;
+const module = pathToFileURL(join(root, "packages/gate/src/server/settings/gate-files.ts")).href;
 
 /** What a process of another user can read, with the same function. */
 function readableToOthers(dataDir: string): readonly string[] {

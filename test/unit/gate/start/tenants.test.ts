@@ -9,11 +9,11 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import type { ServerResponse } from "node:http";
 import pino from "pino";
-import { Budget } from "../../../../packages/svc-gate/src/gate/admission/queue.ts";
-import { Metrics } from "../../../../packages/svc-gate/src/gate/telemetry/metrics.ts";
-import { Tenants } from "../../../../packages/svc-gate/src/gate/service/tenants.ts";
-import type { GateSource } from "../../../../packages/svc-gate/src/gate/service/gate-source.ts";
-import { good } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { Budget } from "../../../../packages/gate/src/server/admission/queue.ts";
+import { Metrics } from "../../../../packages/gate/src/server/telemetry/metrics.ts";
+import { Tenants } from "../../../../packages/gate/src/server/service/tenants.ts";
+import type { GateSource } from "../../../../packages/gate/src/server/service/gate-source.ts";
+import { good } from "../../../../packages/core/src/wire/mod.ts";
 import { temporaryFolder } from "../../../support/gate.ts";
 
 function placeIn(folder: string, tenant: string): GateSource {

@@ -5,18 +5,18 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { Histogram, Registry } from "prom-client";
-import { exposition } from "../../../../packages/svc-gate/src/gate/telemetry/exposition.ts";
-import { histogramText } from "../../../../packages/svc-gate/src/gate/telemetry/histogram-text.ts";
-import { requestId, traceIdOf } from "../../../../packages/svc-gate/src/gate/telemetry/requests.ts";
-import { Series } from "../../../../packages/svc-gate/src/gate/telemetry/series.ts";
+import { exposition } from "../../../../packages/gate/src/server/telemetry/exposition.ts";
+import { histogramText } from "../../../../packages/gate/src/server/telemetry/histogram-text.ts";
+import { requestId, traceIdOf } from "../../../../packages/gate/src/server/telemetry/requests.ts";
+import { Series } from "../../../../packages/gate/src/server/telemetry/series.ts";
 import {
   CheckCounts,
   otherTools,
   Metrics,
   toolsMax,
-} from "../../../../packages/svc-gate/src/gate/telemetry/metrics.ts";
-import type { Approval } from "../../../../packages/svc-gate/src/approvals/mod.ts";
-import type { CheckTimings } from "../../../../packages/svc-gate/src/gate/telemetry/observer.ts";
+} from "../../../../packages/gate/src/server/telemetry/metrics.ts";
+import type { Approval } from "../../../../packages/core/src/approvals/mod.ts";
+import type { CheckTimings } from "../../../../packages/gate/src/server/telemetry/observer.ts";
 import { control } from "../../../support/controls/control.ts";
 import { lintExposition, readExposition } from "../../../support/exposition.ts";
 

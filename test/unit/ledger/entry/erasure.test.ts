@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { Readable } from "node:stream";
 import fc from "fast-check";
-import { Retention } from "../../../../packages/svc-gate/src/gate/erasure/retention.ts";
+import { Retention } from "../../../../packages/gate/src/server/erasure/retention.ts";
 import {
   erasableParts,
   erasureBody,
@@ -17,15 +17,15 @@ import {
   withWhatQuotes,
   type ErasablePart,
   type Erasure,
-} from "../../../../packages/svc-gate/src/ledger/entry/erasure.ts";
+} from "../../../../packages/core/src/record/entry/erasure.ts";
 import {
   evidenceDigest,
   makeEvidence,
   missingParts,
   partText,
   withoutParts,
-} from "../../../../packages/svc-gate/src/ledger/entry/evidence.ts";
-import { canonical, good, type Canonical } from "../../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../../packages/core/src/record/entry/evidence.ts";
+import { canonical, good, type Canonical } from "../../../../packages/core/src/wire/mod.ts";
 import { leafOf } from "../../../support/ledger-fixture.ts";
 import { randomRuns } from "../../../support/random-test.ts";
 

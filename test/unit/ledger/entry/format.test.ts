@@ -10,25 +10,25 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { partDigest, partNames, type PartName } from "../../../../packages/svc-gate/src/ledger/entry/disclosure.ts";
+import { partDigest, partNames, type PartName } from "../../../../packages/core/src/record/entry/disclosure.ts";
 import {
   areSalted,
   evidenceDigest,
   isEmptyList,
   makeEvidence,
   partText,
-} from "../../../../packages/svc-gate/src/ledger/entry/evidence.ts";
+} from "../../../../packages/core/src/record/entry/evidence.ts";
 import {
   leafHash,
   leafText,
   parseLeaf,
   zeroHash,
   type Leaf,
-} from "../../../../packages/svc-gate/src/ledger/entry/leaf.ts";
-import { openLedger } from "../../../../packages/svc-gate/src/ledger/mod.ts";
-import { readEffects } from "../../../../packages/svc-gate/src/ledger/entry/mod.ts";
-import { Missing } from "../../../../packages/svc-gate/src/ledger/entry/erasure.ts";
-import { firstLink, verifyRow } from "../../../../packages/svc-gate/src/ledger/entry/verifier.ts";
+} from "../../../../packages/core/src/record/entry/leaf.ts";
+import { openLedger } from "../../../../packages/gate/src/ledger/mod.ts";
+import { readEffects } from "../../../../packages/core/src/record/entry/mod.ts";
+import { Missing } from "../../../../packages/core/src/record/entry/erasure.ts";
+import { firstLink, verifyRow } from "../../../../packages/core/src/record/entry/verifier.ts";
 import {
   canonical,
   limits,
@@ -36,7 +36,7 @@ import {
   parseCheckRequest,
   verdicts,
   type Canonical,
-} from "../../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../../packages/core/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 import { append, contracts, engine, entry, sha256, temporaryFolder } from "../../../support/ledger-fixture.ts";
 import { vectorFile } from "../../../support/ledger-vectors.ts";

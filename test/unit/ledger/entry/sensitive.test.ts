@@ -7,8 +7,8 @@ import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { disclose, memberOf, partDigest } from "../../../../packages/svc-gate/src/ledger/entry/disclosure.ts";
-import { Missing, readErasure, withWhatQuotes } from "../../../../packages/svc-gate/src/ledger/entry/erasure.ts";
+import { disclose, memberOf, partDigest } from "../../../../packages/core/src/record/entry/disclosure.ts";
+import { Missing, readErasure, withWhatQuotes } from "../../../../packages/core/src/record/entry/erasure.ts";
 import {
   areSalted,
   evidenceDigest,
@@ -20,8 +20,8 @@ import {
   wholeText,
   withoutParts,
   type SensitiveMember,
-} from "../../../../packages/svc-gate/src/ledger/entry/evidence.ts";
-import { findMembers, isMemberName, type MemberName } from "../../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../../packages/core/src/record/entry/evidence.ts";
+import { findMembers, isMemberName, type MemberName } from "../../../../packages/core/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 import { leafOf } from "../../../support/ledger-fixture.ts";
 import { randomRuns } from "../../../support/random-test.ts";

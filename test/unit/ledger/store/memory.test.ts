@@ -8,17 +8,17 @@ import fc from "fast-check";
 import {
   CounterTables,
   type LookbackOf,
-} from "../../../../packages/svc-gate/src/ledger/store/memory/counter-tables.ts";
-import { openMemory } from "../../../../packages/svc-gate/src/ledger/store/memory/memory.ts";
-import { MemoryTables } from "../../../../packages/svc-gate/src/ledger/store/memory/tables.ts";
-import { LedgerRefused } from "../../../../packages/svc-gate/src/ledger/errors.ts";
-import type { StoredEffect } from "../../../../packages/svc-gate/src/ledger/store/store.ts";
-import { addDecimals } from "../../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../../packages/records/src/memory/counter-tables.ts";
+import { openMemory } from "../../../../packages/records/src/memory/memory.ts";
+import { MemoryTables } from "../../../../packages/records/src/memory/tables.ts";
+import { LedgerRefused } from "../../../../packages/gate/src/ledger/errors.ts";
+import type { StoredEffect } from "../../../../packages/gate/src/ledger/store/store.ts";
+import { addDecimals } from "../../../../packages/core/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";
 import { storedRow, storeSuite } from "../../../support/store-suite.ts";
 import { noticedBy } from "../../../support/store-tables.ts";
-import type { Tables } from "../../../../packages/svc-gate/src/ledger/store/tables.ts";
+import type { Tables } from "../../../../packages/gate/src/ledger/store/tables.ts";
 
 const ledgers = new Map<string, MemoryTables>();
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import type { StoredRow } from "../../../../packages/svc-gate/src/ledger/entry/row.ts";
-import { packRows, unpackRows } from "../../../../packages/svc-gate/src/ledger/store/sqlite/packed-rows.ts";
+import type { StoredRow } from "../../../../packages/core/src/record/entry/row.ts";
+import { packRows, unpackRows } from "../../../../packages/gate/src/ledger/store/sqlite/packed-rows.ts";
 
 const row: StoredRow = { seq: 7, session: "run-1", tool: "pay", verdict: "ALLOW", leaf: '{"a":1}', evidence: "WyJ~" };
 

@@ -8,7 +8,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { loadModule, parseSync } from "libpg-query";
-import { ledgerTables, migrations } from "../../../../packages/svc-gate/src/ledger/store/postgres/schema.ts";
+import { ledgerTables, migrations } from "../../../../packages/gate/src/ledger/store/postgres/schema.ts";
 import {
   entriesAt,
   entriesWhere,
@@ -16,13 +16,13 @@ import {
   pageOf,
   readRows,
   statements,
-} from "../../../../packages/svc-gate/src/ledger/store/postgres/sql.ts";
+} from "../../../../packages/gate/src/ledger/store/postgres/sql.ts";
 import {
   columnsOf,
   describedTables,
   keyOf,
   type TableName,
-} from "../../../../packages/svc-gate/src/ledger/store/tables.ts";
+} from "../../../../packages/gate/src/ledger/store/tables.ts";
 import { control } from "../../../support/controls/control.ts";
 
 await loadModule();

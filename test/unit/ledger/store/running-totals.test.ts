@@ -9,10 +9,10 @@ import {
   RunningTotals,
   sumOf,
   withoutTaken,
-} from "../../../../packages/svc-gate/src/ledger/store/running-totals.ts";
-import { addDecimals } from "../../../../packages/svc-gate/src/wire/mod.ts";
-import type { KeptCounter } from "../../../../packages/svc-gate/src/ledger/store/tables.ts";
-import { Fault } from "../../../../packages/svc-gate/src/ledger/errors.ts";
+} from "../../../../packages/gate/src/ledger/store/running-totals.ts";
+import { addDecimals } from "../../../../packages/core/src/wire/mod.ts";
+import type { KeptCounter } from "../../../../packages/gate/src/ledger/store/tables.ts";
+import { Fault } from "../../../../packages/gate/src/ledger/errors.ts";
 
 const counter = { digest: "c", definition: "d", through: 5, unknownThrough: 30 };
 const known: KeptCounter = { ...counter, id: 7, resetThrough: 20, folded: 2 };

@@ -5,8 +5,8 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { blockBits } from "../../../../packages/svc-gate/src/ledger/store/sqlite/schema.ts";
-import { openLedger, type Ledger } from "../../../../packages/svc-gate/src/ledger/mod.ts";
+import { blockBits } from "../../../../packages/gate/src/ledger/store/sqlite/schema.ts";
+import { openLedger, type Ledger } from "../../../../packages/gate/src/ledger/mod.ts";
 import { contracts, engine, entry, sha256, temporaryFolder } from "../../../support/ledger-fixture.ts";
 import { Chance } from "../../../support/model/chance.ts";
 

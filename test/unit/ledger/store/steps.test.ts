@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { inSteps, Steps, type Pause } from "../../../../packages/svc-gate/src/ledger/store/steps.ts";
+import { inSteps, Steps, type Pause } from "../../../../packages/gate/src/ledger/store/steps.ts";
 import { standingClock } from "../../../support/standing-clock.ts";
 
 suite("work in steps", () => {

@@ -6,14 +6,14 @@
 import assert from "node:assert/strict";
 import { createPrivateKey, createPublicKey, hash, sign, verify } from "node:crypto";
 import { suite, test } from "node:test";
-import { emptyRoot, Frontier, isConsistent, isIncluded } from "../../../../packages/svc-gate/src/ledger/tree/merkle.ts";
+import { emptyRoot, Frontier, isConsistent, isIncluded } from "../../../../packages/core/src/record/tree/merkle.ts";
 import {
   openNote,
   parseVerifierKey,
   signatureLine,
   verifierKey,
   verifySignature,
-} from "../../../../packages/svc-gate/src/ledger/tree/note.ts";
+} from "../../../../packages/core/src/record/tree/note.ts";
 import { control } from "../../../support/controls/control.ts";
 import { readVector } from "../../../support/third-party/vectors.ts";
 

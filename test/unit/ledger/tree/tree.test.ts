@@ -9,23 +9,23 @@ import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { suite, test } from "node:test";
-import { openCheckpoint } from "../../../../packages/svc-gate/src/ledger/tree/checkpoint.ts";
+import { openCheckpoint } from "../../../../packages/core/src/record/tree/checkpoint.ts";
 import {
   emptyRoot,
   Frontier,
   isConsistent,
   isIncluded,
   nodeHash,
-} from "../../../../packages/svc-gate/src/ledger/tree/merkle.ts";
-import { parseVerifierKey, verifierKey } from "../../../../packages/svc-gate/src/ledger/tree/note.ts";
-import { proofText, verifyProof } from "../../../../packages/svc-gate/src/ledger/tree/proof-file.ts";
+} from "../../../../packages/core/src/record/tree/merkle.ts";
+import { parseVerifierKey, verifierKey } from "../../../../packages/core/src/record/tree/note.ts";
+import { proofText, verifyProof } from "../../../../packages/core/src/record/tree/proof-file.ts";
 import {
   makeSigningKey,
   readSigningKeys,
   Signer,
   writeFirstKey,
   writeSigningKeys,
-} from "../../../../packages/svc-gate/src/ledger/signing/signing-key.ts";
+} from "../../../../packages/gate/src/ledger/signing/signing-key.ts";
 import {
   consistencyProof,
   entryBundle,
@@ -39,7 +39,7 @@ import {
   tilePath,
   tilesOf,
   type HashReader,
-} from "../../../../packages/svc-gate/src/ledger/tree/tiles.ts";
+} from "../../../../packages/core/src/record/tree/tiles.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);

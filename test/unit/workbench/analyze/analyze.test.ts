@@ -16,8 +16,8 @@ import {
   recompile,
   renderDiagnostic,
   type PolicySet,
-} from "../../../../packages/svc-gate/src/contract/mod.ts";
-import { looksLike } from "../../../../packages/svc-gate/src/wire/mod.ts";
+} from "../../../../packages/core/src/contract/mod.ts";
+import { looksLike } from "../../../../packages/core/src/wire/mod.ts";
 import { compile, conditionText } from "../../../support/contract-kit.ts";
 
 const folder = new URL("../../../../docs/findings/", import.meta.url);

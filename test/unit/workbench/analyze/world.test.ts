@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { shapeAt, withItem, type World } from "../../../../packages/workbench/src/analysis/formula/world.ts";
 import { shapeOf } from "../../../../packages/workbench/src/analysis/formula/shapes.ts";
-import { readJson } from "../../../../packages/svc-gate/src/wire/mod.ts";
+import { readJson } from "../../../../packages/core/src/wire/mod.ts";
 
 const schema = readJson(
   '{"properties":{"files":{"type":"array","items":{"type":"object","properties":{"tags":{"type":"array","items":{"type":"string"}}}}}}}',

@@ -1,12 +1,12 @@
-import type { PolicySet, Span } from "../../../../svc-gate/src/contract/mod.ts";
+import type { PolicySet, Span } from "../../../../core/src/contract/mod.ts";
 import {
   isNumber,
   readMembers,
   type ContractDocument,
   type Core,
   type ToolPlan,
-} from "../../../../svc-gate/src/contract/ir.ts";
-import { isPartOf, pathNames, readPath } from "../../../../svc-gate/src/wire/mod.ts";
+} from "../../../../core/src/contract/ir.ts";
+import { isPartOf, pathNames, readPath } from "../../../../core/src/wire/mod.ts";
 import { impossible } from "../formula/reasoner.ts";
 import { isTrue, rulesOf, shortName, type RuleOnTools, type Subject } from "../formula/subject.ts";
 import type { Finding } from "./finding.ts";

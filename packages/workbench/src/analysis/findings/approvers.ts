@@ -1,5 +1,5 @@
-import type { PolicySet, Span } from "../../../../svc-gate/src/contract/mod.ts";
-import type { Route } from "../../../../svc-gate/src/contract/ir.ts";
+import type { PolicySet, Span } from "../../../../core/src/contract/mod.ts";
+import type { Route } from "../../../../core/src/contract/ir.ts";
 import { shortName, type Subject } from "../formula/subject.ts";
 import { memberPlace } from "./approvals.ts";
 import type { Finding } from "./finding.ts";

@@ -1,5 +1,5 @@
-import type { Span } from "../../../../svc-gate/src/contract/mod.ts";
-import type { ContractDocument } from "../../../../svc-gate/src/contract/ir.ts";
+import type { Span } from "../../../../core/src/contract/mod.ts";
+import type { ContractDocument } from "../../../../core/src/contract/ir.ts";
 
 /** A fact with a fixed path that a contract's schema declares. */
 export interface DeclaredFact {

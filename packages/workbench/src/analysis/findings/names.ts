@@ -1,6 +1,6 @@
-import { looksLike, pathNames } from "../../../../svc-gate/src/wire/mod.ts";
-import type { Span } from "../../../../svc-gate/src/contract/mod.ts";
-import { parts, type ContractDocument, type Syntax } from "../../../../svc-gate/src/contract/ir.ts";
+import { looksLike, pathNames } from "../../../../core/src/wire/mod.ts";
+import type { Span } from "../../../../core/src/contract/mod.ts";
+import { parts, type ContractDocument, type Syntax } from "../../../../core/src/contract/ir.ts";
 import type { Finding } from "./finding.ts";
 
 /** Names that nothing reads, and names that look alike. */

@@ -1,5 +1,5 @@
-import { position, type SourceFile, type Span } from "../../../../svc-gate/src/contract/mod.ts";
-import { didYouMean } from "../../../../svc-gate/src/wire/mod.ts";
+import { position, type SourceFile, type Span } from "../../../../core/src/contract/mod.ts";
+import { didYouMean } from "../../../../core/src/wire/mod.ts";
 import { findingKinds, isFindingCode, type Finding } from "./finding.ts";
 
 /** `# svc-gate: allow never-decides because ...`, on a line before the finding, or at the end of the finding's line. */

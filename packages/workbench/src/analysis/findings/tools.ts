@@ -1,5 +1,5 @@
-import type { PolicySet, Span } from "../../../../svc-gate/src/contract/mod.ts";
-import { stepsMax, walk, type Core } from "../../../../svc-gate/src/contract/ir.ts";
+import type { PolicySet, Span } from "../../../../core/src/contract/mod.ts";
+import { stepsMax, walk, type Core } from "../../../../core/src/contract/ir.ts";
 import type { Finding } from "./finding.ts";
 import type { Subject } from "../formula/subject.ts";
 import { keyOf } from "../formula/key.ts";

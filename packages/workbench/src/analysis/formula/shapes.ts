@@ -1,6 +1,6 @@
-import type { Value } from "../../../../svc-gate/src/contract/mod.ts";
-import { compare, isExact, isInteger, type Core, type Exact } from "../../../../svc-gate/src/contract/ir.ts";
-import type { Json, JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
+import type { Value } from "../../../../core/src/contract/mod.ts";
+import { compare, isExact, isInteger, type Core, type Exact } from "../../../../core/src/contract/ir.ts";
+import type { Json, JsonObject } from "../../../../core/src/wire/mod.ts";
 
 /** A schema of a contract, with the document that resolves its references. */
 export interface Shape {

@@ -1,5 +1,5 @@
-import type { PolicySet, Span } from "../../../../svc-gate/src/contract/mod.ts";
-import type { ContractDocument, Core, Requirement, Route, Rule } from "../../../../svc-gate/src/contract/ir.ts";
+import type { PolicySet, Span } from "../../../../core/src/contract/mod.ts";
+import type { ContractDocument, Core, Requirement, Route, Rule } from "../../../../core/src/contract/ir.ts";
 import { shapeOf } from "./shapes.ts";
 import type { World } from "./world.ts";
 

@@ -1,6 +1,6 @@
-import type { PolicySet } from "../../../../svc-gate/src/contract/mod.ts";
-import { compare, isExact, type Route, type Core, type ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
-import { parseNumber } from "../../../../svc-gate/src/wire/mod.ts";
+import type { PolicySet } from "../../../../core/src/contract/mod.ts";
+import { compare, isExact, type Route, type Core, type ToolPlan } from "../../../../core/src/contract/ir.ts";
+import { parseNumber } from "../../../../core/src/wire/mod.ts";
 import { covered, impossible } from "../formula/reasoner.ts";
 import { isTrue, subjectsOf, type Subject } from "../formula/subject.ts";
 import type { Change, Direction } from "./call.ts";

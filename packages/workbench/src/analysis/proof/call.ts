@@ -1,5 +1,5 @@
-import { planLookups, decide, prepare, type PolicySet, type Decision } from "../../../../svc-gate/src/contract/mod.ts";
-import { isStricter, parseCheckRequest } from "../../../../svc-gate/src/wire/mod.ts";
+import { planLookups, decide, prepare, type PolicySet, type Decision } from "../../../../core/src/contract/mod.ts";
+import { isStricter, parseCheckRequest } from "../../../../core/src/wire/mod.ts";
 
 /** A call with everything that its decision depends on. */
 export interface Call {

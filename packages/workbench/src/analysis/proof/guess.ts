@@ -1,6 +1,6 @@
-import { show, type Value } from "../../../../svc-gate/src/contract/mod.ts";
-import { isExact, isList, spellValue, walk, type Core, type ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
-import type { Json, JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
+import { show, type Value } from "../../../../core/src/contract/mod.ts";
+import { isExact, isList, spellValue, walk, type Core, type ToolPlan } from "../../../../core/src/contract/ir.ts";
+import type { Json, JsonObject } from "../../../../core/src/wire/mod.ts";
 import { isJsonList, isObject, shapeOf } from "../formula/shapes.ts";
 import type { Call } from "./call.ts";
 

@@ -1,4 +1,4 @@
-import type { ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
+import type { ToolPlan } from "../../../../core/src/contract/ir.ts";
 import { moreIs } from "./approvals.ts";
 import type { Change } from "./call.ts";
 

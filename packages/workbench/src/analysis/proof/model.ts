@@ -1,4 +1,4 @@
-import { decimalText } from "../../../../svc-gate/src/wire/mod.ts";
+import { decimalText } from "../../../../core/src/wire/mod.ts";
 import { tags, type SymbolicValue } from "./symbolic-value.ts";
 import type { Term } from "./term.ts";
 

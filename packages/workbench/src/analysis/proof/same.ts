@@ -1,5 +1,5 @@
-import { spellValue, type Core, type KeyPart, type ToolPlan } from "../../../../svc-gate/src/contract/ir.ts";
-import type { Verdict } from "../../../../svc-gate/src/wire/mod.ts";
+import { spellValue, type Core, type KeyPart, type ToolPlan } from "../../../../core/src/contract/ir.ts";
+import type { Verdict } from "../../../../core/src/wire/mod.ts";
 import { keyWith, type KeyNames } from "../formula/key.ts";
 
 /**

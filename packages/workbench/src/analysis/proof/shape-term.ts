@@ -1,5 +1,5 @@
-import { isExact, spellValue } from "../../../../svc-gate/src/contract/ir.ts";
-import type { Json, JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
+import { isExact, spellValue } from "../../../../core/src/contract/ir.ts";
+import type { Json, JsonObject } from "../../../../core/src/wire/mod.ts";
 import { isJsonList, isObject, shapeOf } from "../formula/shapes.ts";
 import { patternTerm } from "./pattern.ts";
 import { tags, type SymbolicValue, type Sight, type Tag } from "./symbolic-value.ts";

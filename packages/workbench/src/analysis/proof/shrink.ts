@@ -1,7 +1,7 @@
-import { spellValue } from "../../../../svc-gate/src/contract/ir.ts";
-import { readJson, type JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
+import { spellValue } from "../../../../core/src/contract/ir.ts";
+import { readJson, type JsonObject } from "../../../../core/src/wire/mod.ts";
 import { compareCall, directionOf, type Call, type Compared } from "./call.ts";
-import type { PolicySet } from "../../../../svc-gate/src/contract/mod.ts";
+import type { PolicySet } from "../../../../core/src/contract/mod.ts";
 
 /** The call without everything that the difference does not need: the rest shows the difference. */
 export function shrink(before: PolicySet, after: PolicySet, found: Compared): Compared {

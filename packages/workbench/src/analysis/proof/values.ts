@@ -1,5 +1,5 @@
-import type { Value } from "../../../../svc-gate/src/contract/mod.ts";
-import { Duration, isExact, isList, Timestamp } from "../../../../svc-gate/src/contract/ir.ts";
+import type { Value } from "../../../../core/src/contract/mod.ts";
+import { Duration, isExact, isList, Timestamp } from "../../../../core/src/contract/ir.ts";
 import type { SymbolicValue } from "./symbolic-value.ts";
 import { taggedPlace, type Sym, type SymList } from "./sym.ts";
 import { literal, real } from "./term.ts";

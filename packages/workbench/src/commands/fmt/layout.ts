@@ -1,6 +1,6 @@
-import { readYaml, Report, toJson, type Diagnostic, type SourceFile } from "../../../../svc-gate/src/contract/mod.ts";
-import { documentKeys, spellValue } from "../../../../svc-gate/src/contract/ir.ts";
-import { bad, good, type Result } from "../../../../svc-gate/src/wire/mod.ts";
+import { readYaml, Report, toJson, type Diagnostic, type SourceFile } from "../../../../core/src/contract/mod.ts";
+import { documentKeys, spellValue } from "../../../../core/src/contract/ir.ts";
+import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
 import { arrange } from "./arrange.ts";
 import { commentsOf } from "./comments.ts";
 import { print, type Style } from "./print.ts";

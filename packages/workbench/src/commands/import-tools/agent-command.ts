@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { bad, good, type Result } from "../../../../svc-gate/src/wire/mod.ts";
+import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
 
 /** Bytes of a list of tools. A server's list has at most 4,000,000 characters before it is indented. */
 const bytesMax = 32_000_000;

@@ -1,5 +1,5 @@
-import { compare, isExact, spellValue } from "../../../../svc-gate/src/contract/ir.ts";
-import { quote, type Json, type JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
+import { compare, isExact, spellValue } from "../../../../core/src/contract/ir.ts";
+import { quote, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
 
 /** Where the contract accepts more than the source, one clause each. Narrower bounds are not reported. */
 export function compareBounds(source: JsonObject, contract: JsonObject): readonly string[] {

@@ -1,8 +1,8 @@
 import { writeFile } from "node:fs/promises";
-import { io, whyNot, type Outcome } from "../../../../svc-gate/src/cli/mod.ts";
-import { loadContracts, renderDiagnostics } from "../../../../svc-gate/src/cli/contract-files.ts";
-import { bad, quoteAscii, type Result } from "../../../../svc-gate/src/wire/mod.ts";
-import { compileContracts } from "../../../../svc-gate/src/contract/mod.ts";
+import { io, whyNot, type Outcome } from "../../../../gate/src/cli/mod.ts";
+import { loadContracts, renderDiagnostics } from "../../../../svc-gate/src/contract-files.ts";
+import { bad, quoteAscii, type Result } from "../../../../core/src/wire/mod.ts";
+import { compileContracts } from "../../../../core/src/contract/mod.ts";
 import { runAgentCommand } from "./agent-command.ts";
 import { driftOf, type Drift } from "./drift.ts";
 import { serverPrefix } from "./names.ts";

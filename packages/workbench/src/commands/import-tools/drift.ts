@@ -1,8 +1,8 @@
-import type { PolicySet } from "../../../../svc-gate/src/contract/mod.ts";
-import { spellValue } from "../../../../svc-gate/src/contract/ir.ts";
+import type { PolicySet } from "../../../../core/src/contract/mod.ts";
+import { spellValue } from "../../../../core/src/contract/ir.ts";
 import { compareBounds, valuesOf } from "./bounds.ts";
 import { asMap } from "./openapi.ts";
-import type { Json, JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
+import type { Json, JsonObject } from "../../../../core/src/wire/mod.ts";
 import type { Stub } from "./stubs.ts";
 import { toSubset } from "./subset.ts";
 

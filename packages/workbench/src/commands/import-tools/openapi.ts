@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
+import type { Json, JsonObject } from "../../../../core/src/wire/mod.ts";
 import { pointed } from "./subset.ts";
 import type { SourceTool } from "./source-tool.ts";
 

@@ -1,4 +1,4 @@
-import type { Json } from "../../../../svc-gate/src/wire/mod.ts";
+import type { Json } from "../../../../core/src/wire/mod.ts";
 
 /** A tool as its source describes it. */
 export interface SourceTool {

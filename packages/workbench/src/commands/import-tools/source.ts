@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import { parseDocument } from "yaml";
-import { io, NoSuchFile, whyNot } from "../../../../svc-gate/src/cli/mod.ts";
+import { io, NoSuchFile, whyNot } from "../../../../gate/src/cli/mod.ts";
 import {
   bad,
   Decimal,
@@ -13,7 +13,7 @@ import {
   type Json,
   type JsonObject,
   type Result,
-} from "../../../../svc-gate/src/wire/mod.ts";
+} from "../../../../core/src/wire/mod.ts";
 import { openApiTools } from "./openapi.ts";
 import { escapedName, isPrefix } from "./names.ts";
 import type { SourceTool } from "./source-tool.ts";

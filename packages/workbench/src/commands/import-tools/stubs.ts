@@ -1,6 +1,6 @@
-import { BadInput } from "../../../../svc-gate/src/cli/mod.ts";
-import { renderDiagnostic } from "../../../../svc-gate/src/contract/mod.ts";
-import type { Json } from "../../../../svc-gate/src/wire/mod.ts";
+import { BadInput } from "../../../../gate/src/cli/mod.ts";
+import { renderDiagnostic } from "../../../../core/src/contract/mod.ts";
+import type { Json } from "../../../../core/src/wire/mod.ts";
 import { layOut } from "../fmt/layout.ts";
 import type { Source } from "./source.ts";
 import type { SourceTool } from "./source-tool.ts";

@@ -1,6 +1,6 @@
-import { compileContracts } from "../../../../svc-gate/src/contract/mod.ts";
-import { compare, isExact } from "../../../../svc-gate/src/contract/ir.ts";
-import { quoteAscii, type Json, type JsonObject } from "../../../../svc-gate/src/wire/mod.ts";
+import { compileContracts } from "../../../../core/src/contract/mod.ts";
+import { compare, isExact } from "../../../../core/src/contract/ir.ts";
+import { quoteAscii, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
 import { yamlFlow } from "./yaml-flow.ts";
 
 /** A schema in the published subset, and the parts of the source that it does not express. */

@@ -1,4 +1,4 @@
-import { Decimal, type Json } from "../../../../svc-gate/src/wire/mod.ts";
+import { Decimal, type Json } from "../../../../core/src/wire/mod.ts";
 
 const hidden = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
 

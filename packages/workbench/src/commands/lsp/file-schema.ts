@@ -1,4 +1,4 @@
-import { schemaText, type FileKind } from "../../../../svc-gate/src/cli/mod.ts";
+import { schemaText, type FileKind } from "../../../../gate/src/cli/mod.ts";
 
 /** The part of JSON Schema that the schemas of our files use. */
 export interface Shape {

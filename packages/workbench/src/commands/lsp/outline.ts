@@ -5,8 +5,8 @@ import {
   type SourceFile,
   type YamlMap,
   type YamlNode,
-} from "../../../../svc-gate/src/contract/mod.ts";
-import type { FileKind } from "../../../../svc-gate/src/cli/mod.ts";
+} from "../../../../core/src/contract/mod.ts";
+import type { FileKind } from "../../../../gate/src/cli/mod.ts";
 
 type YamlEntry = NonNullable<ReturnType<YamlMap["entries"]["get"]>>;
 

@@ -8,9 +8,9 @@ import {
   type PolicySet,
   type Diagnostic,
   type SourceFile,
-} from "../../../../svc-gate/src/contract/mod.ts";
-import { bad, good, type Result } from "../../../../svc-gate/src/wire/mod.ts";
-import { readTests } from "../../../../svc-gate/src/cli/contract-files.ts";
+} from "../../../../core/src/contract/mod.ts";
+import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
+import { readTests } from "../../../../svc-gate/src/contract-files.ts";
 import { kindOf, outlineOf, type Outline } from "./outline.ts";
 
 /** The open documents, their problems, and the last readable text of those that are currently not YAML. */

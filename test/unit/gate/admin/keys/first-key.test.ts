@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { loadFirstKey } from "../../../../../packages/svc-gate/src/gate/keys/keys.ts";
+import { loadFirstKey } from "../../../../../packages/gate/src/server/keys/keys.ts";
 import { temporaryFolder } from "../../../../support/ledger-fixture.ts";
 
 for (const name of ["first-key", "keys.json"])

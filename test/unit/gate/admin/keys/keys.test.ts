@@ -9,9 +9,9 @@ import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { Clock, systemTime } from "../../../../../packages/svc-gate/src/gate/policy/clock.ts";
-import { noContracts } from "../../../../../packages/svc-gate/src/gate/policy/contracts.ts";
-import { openGate, type Gate } from "../../../../../packages/svc-gate/src/gate/service/gate.ts";
+import { Clock, systemTime } from "../../../../../packages/gate/src/server/policy/clock.ts";
+import { noContracts } from "../../../../../packages/gate/src/server/policy/contracts.ts";
+import { openGate, type Gate } from "../../../../../packages/gate/src/server/service/gate.ts";
 import {
   changeKey,
   KeyRing,
@@ -20,16 +20,16 @@ import {
   hasKeyForm,
   type ChangedKey,
   type Key,
-} from "../../../../../packages/svc-gate/src/gate/keys/keys.ts";
-import type { KeyJson } from "../../../../../packages/svc-gate/src/wire/mod.ts";
-import { operatorKey } from "../../../../../packages/svc-gate/src/gate/keys/ring.ts";
-import { makeKey } from "../../../../../packages/svc-gate/src/gate/keys/token.ts";
+} from "../../../../../packages/gate/src/server/keys/keys.ts";
+import type { KeyJson } from "../../../../../packages/core/src/wire/mod.ts";
+import { operatorKey } from "../../../../../packages/gate/src/server/keys/ring.ts";
+import { makeKey } from "../../../../../packages/gate/src/server/keys/token.ts";
 import {
   inspectLedger,
   openLedger,
   type Change,
   type Ledger,
-} from "../../../../../packages/svc-gate/src/ledger/mod.ts";
+} from "../../../../../packages/gate/src/ledger/mod.ts";
 import { root } from "../../../../support/gate-process.ts";
 import { engine, temporaryFolder } from "../../../../support/ledger-fixture.ts";
 import { sentencesOf } from "../../../../support/sentences.ts";

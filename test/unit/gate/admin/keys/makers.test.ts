@@ -6,13 +6,13 @@
  */
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
-import { voicesOf } from "../../../../../packages/svc-gate/src/approvals/mod.ts";
-import { changeKey, KeyRing, type Key } from "../../../../../packages/svc-gate/src/gate/keys/keys.ts";
-import { operatorKey } from "../../../../../packages/svc-gate/src/gate/keys/ring.ts";
-import { Clock } from "../../../../../packages/svc-gate/src/gate/policy/clock.ts";
-import { noContracts } from "../../../../../packages/svc-gate/src/gate/policy/contracts.ts";
-import { openGate } from "../../../../../packages/svc-gate/src/gate/service/gate.ts";
-import { openLedger } from "../../../../../packages/svc-gate/src/ledger/mod.ts";
+import { voicesOf } from "../../../../../packages/core/src/approvals/mod.ts";
+import { changeKey, KeyRing, type Key } from "../../../../../packages/gate/src/server/keys/keys.ts";
+import { operatorKey } from "../../../../../packages/gate/src/server/keys/ring.ts";
+import { Clock } from "../../../../../packages/gate/src/server/policy/clock.ts";
+import { noContracts } from "../../../../../packages/gate/src/server/policy/contracts.ts";
+import { openGate } from "../../../../../packages/gate/src/server/service/gate.ts";
+import { openLedger } from "../../../../../packages/gate/src/ledger/mod.ts";
 import { control } from "../../../../support/controls/control.ts";
 import { engine, temporaryFolder } from "../../../../support/ledger-fixture.ts";
 import { printSeed, seedOf } from "../../../../support/random-test.ts";

@@ -4,13 +4,13 @@
  */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { Clock } from "../../../../../packages/svc-gate/src/gate/policy/clock.ts";
-import { noContracts } from "../../../../../packages/svc-gate/src/gate/policy/contracts.ts";
-import { openGate } from "../../../../../packages/svc-gate/src/gate/service/gate.ts";
-import { changeKey, KeyRing } from "../../../../../packages/svc-gate/src/gate/keys/keys.ts";
-import { withOidcGroups } from "../../../../../packages/svc-gate/src/gate/keys/oidc-groups.ts";
-import { operatorKey } from "../../../../../packages/svc-gate/src/gate/keys/ring.ts";
-import { openLedger } from "../../../../../packages/svc-gate/src/ledger/mod.ts";
+import { Clock } from "../../../../../packages/gate/src/server/policy/clock.ts";
+import { noContracts } from "../../../../../packages/gate/src/server/policy/contracts.ts";
+import { openGate } from "../../../../../packages/gate/src/server/service/gate.ts";
+import { changeKey, KeyRing } from "../../../../../packages/gate/src/server/keys/keys.ts";
+import { withOidcGroups } from "../../../../../packages/gate/src/server/keys/oidc-groups.ts";
+import { operatorKey } from "../../../../../packages/gate/src/server/keys/ring.ts";
+import { openLedger } from "../../../../../packages/gate/src/ledger/mod.ts";
 import { engine, temporaryFolder } from "../../../../support/ledger-fixture.ts";
 
 const dayMs = 86_400_000;

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { toolMatcher } from "../../../../../packages/svc-gate/src/gate/policy/tool-patterns.ts";
+import { toolMatcher } from "../../../../../packages/gate/src/server/policy/tool-patterns.ts";
 import { randomRuns } from "../../../../support/random-test.ts";
 
 test("a tool pattern matches the same names as its regular expression, without slow backtracking", (t) => {

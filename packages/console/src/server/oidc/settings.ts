@@ -1,0 +1,147 @@
+import { bad, good, nearest, type Result } from "../../../../core/src/wire/mod.ts";
+import { isLoopback } from "../../../../core/src/wire/loopback.ts";
+import { readPrivateJson } from "../../../../gate/src/server/settings/private-file.ts";
+
+/** How persons sign in with a provider of OpenID Connect, from the file of SVC_OIDC. */
+export interface OidcSettings {
+  /** The provider, exactly as it writes its own name. */
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Undefined for a public client. */
+  readonly clientSecret: string | undefined;
+  readonly scopes: readonly string[];
+  /** The claim that lists the groups of a person. */
+  readonly groupsClaim: string;
+  /** The groups that count: their value in the claim, and their name here. Undefined means each that can be a name. */
+  readonly groups: ReadonlyMap<string, string> | undefined;
+  /** The name on the page's button. */
+  readonly name: string;
+  readonly persons: readonly MappedPerson[];
+}
+
+/** Which key a person of the provider uses. */
+export interface MappedPerson {
+  readonly subject: string;
+  /** Null is the root. */
+  readonly tenant: string | null;
+  /** The name of the key. */
+  readonly key: string;
+}
+
+const known = ["issuer", "client_id", "client_secret", "scopes", "groups_claim", "groups", "name", "persons"];
+const personsMax = 10_000;
+
+/**
+ * Reads the file of SVC_OIDC. Only its owner may read it, because it has a secret and the accounts of persons.
+ *
+ * @returns the settings, or a sentence that names the first mistake without any value of the file
+ */
+export async function readOidc(file: string): Promise<Result<OidcSettings, string>> {
+  const read = await readPrivateJson("SVC_OIDC", file);
+  if (!read.ok) return read;
+  try {
+    return good(settingsOf(Object(read.value) as Readonly<Record<string, unknown>>));
+  } catch (error) {
+    if (error instanceof Wrong) return bad(`SVC_OIDC: in the file ${file}, ${error.message}`);
+    throw error;
+  }
+}
+
+/** The mistake in a member, as the rest of a sentence. */
+class Wrong extends Error {}
+
+function settingsOf(read: Readonly<Record<string, unknown>>): OidcSettings {
+  requireKnown(read, known);
+  const { client_secret: clientSecret, scopes = ["openid"], groups_claim: groupsClaim = "groups" } = read;
+  const found = {
+    issuer: issuerOf(read["issuer"]),
+    clientId: textOf("client_id", read["client_id"], 256),
+    clientSecret: clientSecret === undefined ? undefined : textOf("client_secret", clientSecret, 1024),
+    scopes: listOf("scopes", scopes, 32).map((each) => textOf("scopes", each, 128)),
+    groupsClaim: textOf("groups_claim", groupsClaim, 128),
+    groups: groupsOf(read["groups"]),
+    name: textOf("name", read["name"] ?? "OpenID Connect", 40),
+    persons: listOf("persons", read["persons"], personsMax).map((each, index) => personOf(each, index)),
+  };
+  if (!found.scopes.includes("openid") || found.scopes.some((scope) => scope.includes(" ")))
+    throw new Wrong("`scopes` must be a list of scopes, and `openid` one of them");
+  requireOnePersonEach(found.persons);
+  return found;
+}
+
+/** Others could read an answer over plain HTTP, and forge it. */
+function issuerOf(value: unknown): string {
+  const text = textOf("issuer", value, 1024);
+  const url = URL.parse(text);
+  if (url === null || url.username + url.password + url.search + url.hash !== "" || !isSafe(url))
+    throw new Wrong("`issuer` must be an https address; http is only for a provider on this machine");
+  return text;
+}
+
+/** Returns true for https, and for http on this machine. */
+export function isSafe({ protocol, hostname }: URL): boolean {
+  return protocol === "https:" || (protocol === "http:" && isLoopback(hostname.replace(/^\[(.*)\]$/, "$1")));
+}
+
+const groupName = /^[a-z0-9][a-z0-9._-]{0,63}$/;
+
+/** Returns true if a group can be named in a contract. */
+export function isGroupName(text: string): boolean {
+  return groupName.test(text);
+}
+
+function groupsOf(value: unknown): ReadonlyMap<string, string> | undefined {
+  if (value === undefined) return undefined;
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  const found = Object.entries(isObject ? value : { "": "" }) as readonly (readonly [string, unknown])[];
+  const names = found.map(([stated, name]): readonly [string, string] => [stated, String(name)]);
+  if (names.length <= personsMax && names.every(([, name]) => isGroupName(name))) return new Map(names);
+  throw new Wrong(
+    "`groups` must be an object from groups of the provider to their names: 1 to 64 of a-z, 0-9 and . _ -, without `oidc:`",
+  );
+}
+
+function personOf(value: unknown, index: number): MappedPerson {
+  const read = Object(value) as Readonly<Record<string, unknown>>;
+  const [, tenant = null, key] =
+    /^(?:([a-z0-9-]{1,63})\/)?([a-z0-9][a-z0-9._-]{0,63})$/.exec(String(read["key"])) ?? [];
+  const { subject } = read;
+  // OpenID Connect: a subject has at most 255 characters of ASCII.
+  if (typeof subject !== "string" || !/^[\x20-\x7e]{1,255}$/.test(subject) || key === undefined)
+    throw new Wrong(
+      `person ${index + 1} must have a \`subject\`, and a \`key\` such as anna-laptop or acme/anna-laptop`,
+    );
+  requireKnown(read, ["subject", "key"]);
+  return { subject, tenant, key };
+}
+
+/** Two accounts of one key could lend each other their groups. */
+function requireOnePersonEach(persons: readonly MappedPerson[]): void {
+  const seen = new Set<string>();
+  for (const [index, { subject, tenant, key }] of persons.entries()) {
+    for (const each of [`key ${tenant ?? ""}/${key}`, `subject ${tenant ?? ""}/${subject}`]) {
+      if (seen.has(each))
+        throw new Wrong(`person ${index + 1} has a key or, for the same tenant, a subject that another person has`);
+      seen.add(each);
+    }
+  }
+}
+
+function requireKnown(read: object, names: readonly string[]): void {
+  const stranger = Object.keys(read).find((name) => !names.includes(name));
+  if (stranger === undefined) return;
+  const near = nearest(stranger, names);
+  throw new Wrong(
+    `the member "${stranger.slice(0, 40)}" is unknown${near === undefined ? "" : `; did you mean "${near}"?`}`,
+  );
+}
+
+function textOf(member: string, value: unknown, max: number): string {
+  if (typeof value === "string" && value !== "" && value.length <= max && !/\p{C}/u.test(value)) return value;
+  throw new Wrong(`\`${member}\` must be a text of 1 to ${max} visible characters`);
+}
+
+function listOf(member: string, value: unknown, max: number): readonly unknown[] {
+  if (Array.isArray(value) && value.length <= max) return value as readonly unknown[];
+  throw new Wrong(`\`${member}\` must be a list of at most ${max}`);
+}

@@ -1,0 +1,56 @@
+import { Decimal, misreadAs, visible, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
+
+/**
+ * Prints a value for the person who decides: whole, with hidden characters escaped. Nothing is cut, because an agent
+ * could put the part that matters behind the cut.
+ */
+export function cardLines(value: Json, indent = "  "): readonly string[] {
+  if (value instanceof Map) {
+    const members: JsonObject = value;
+    if (members.size === 0) return [`${indent}{}`];
+    return [...members].flatMap(([name, member]) => memberLines(`${shownText(name)}:`, member, indent));
+  }
+  if (Array.isArray(value)) {
+    const items = value as readonly Json[];
+    if (items.length === 0) return [`${indent}[]`];
+    return items.flatMap((item) => memberLines("-", item, indent));
+  }
+  return [`${indent}${scalarText(value)}`];
+}
+
+function memberLines(label: string, value: Json, indent: string): readonly string[] {
+  const isInline = !(value instanceof Map || Array.isArray(value));
+  if (isInline) return [`${indent}${label} ${scalarText(value)}`];
+  return [`${indent}${label}`, ...cardLines(value, `${indent}  `)];
+}
+
+function scalarText(value: Json): string {
+  if (typeof value === "string") return shownText(value);
+  return typeof value === "number" || value instanceof Decimal ? numberText(value) : JSON.stringify(value);
+}
+
+/** A text in quotes. Eight blanks or more are shown as a count, because they could push text out of sight. */
+export function shownText(text: string): string {
+  return visible(JSON.stringify(text)).replace(/ {8,}/g, (blanks) => `\u00ab${blanks.length} blanks\u00bb`);
+}
+
+/** A number with its characters. A program that reads it as a binary number may get another one. */
+function numberText(number: number | Decimal): string {
+  const text = typeof number === "number" ? String(number) : number.text;
+  const read = misreadAs(number);
+  return read === undefined ? text : `${text} (programs may read this as ${read})`;
+}
+
+/** What a grant binds in the calls that it lets through, and what it leaves free. */
+export function boundLines(
+  of: Readonly<Record<"free" | "least" | "most" | "pins" | "sums", readonly string[]>>,
+): readonly string[] {
+  const part = (words: string, names: readonly string[]): readonly string[] =>
+    names.length === 0 ? [] : [`${words}: ${names.map(visible).join(", ")}`];
+  const bounds = [
+    ...part("the same in each call", of.pins),
+    ...part("at most as in this call", [...of.sums, ...of.most]),
+    ...part("at least as in this call", of.least),
+  ];
+  return [...bounds.map((line) => `  ${line}`), `  free: ${of.free.map(visible).join(", ") || "nothing"}`];
+}

@@ -1,0 +1,194 @@
+import { readJson, visible, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
+import { accepted, withGateFor, refusalOf, tenantPath, type GateDoor, type GateOptions } from "../operator.ts";
+import { BadInput, type Outcome } from "../outcome.ts";
+import { boundLines, cardLines, shownText } from "./card.ts";
+
+export interface ListOptions extends GateOptions {
+  readonly state?: string;
+  readonly mine?: boolean;
+}
+
+export interface DecideOptions extends GateOptions {
+  readonly comment?: string;
+  readonly hash?: string;
+}
+
+export interface DenyOptions extends DecideOptions {
+  readonly scope?: string;
+}
+
+/** `svc-gate approvals list` */
+export function listCommand(options: ListOptions): Promise<Outcome> {
+  return withGateFor(options, async (gate) => {
+    const query = new URLSearchParams({ state: options.state ?? "pending", limit: "100" });
+    if (options.mine === true) query.set("mine", "1");
+    const answer = await gate.ask("GET", pathOf(options, `?${query.toString()}`));
+    const body = accepted(answer);
+    if (options.json) return { exitCode: 0, text: answer.text ?? "" };
+    const approvals = body["approvals"] as readonly Readonly<Record<string, unknown>>[];
+    if (approvals.length === 0) return { exitCode: 0, text: `no call is ${options.state ?? "pending"}` };
+    const more = body["next"] === null ? [] : ["there are more: see --json, and `next` in GET /approvals"];
+    return { exitCode: 0, text: [...approvals.map(lineOf), ...more].join("\n") };
+  });
+}
+
+function lineOf(approval: Readonly<Record<string, unknown>>): string {
+  const { id, tool_name: tool, sent_as: alias, key, reason, has, needs, status, asked } = approval;
+  const times = Number(asked) === 1 ? "" : `, asked ${String(asked)} times`;
+  const votes = status === "pending" && Number(needs) > 1 ? `, ${String(has)} of ${String(needs)}` : "";
+  const call = `${shownText(String(tool))}${sentText(alias)} by ${visible(String(key))}: ${visible(String(reason))}`;
+  return `${String(id)}  ${String(status)}${votes}${times}\n  ${call}`;
+}
+
+/** Says under which alias the call was sent; nothing for the tool's own name. */
+function sentText(alias: unknown): string {
+  return typeof alias === "string" ? `, sent as ${shownText(alias)}` : "";
+}
+
+/** `svc-gate approvals show` */
+export function showCommand(id: string, options: GateOptions): Promise<Outcome> {
+  return withGateFor(options, async (gate) => {
+    const answer = await gate.ask("GET", pathOf(options, `/${encodeURIComponent(id)}`));
+    accepted(answer);
+    if (options.json) return { exitCode: 0, text: answer.text ?? "" };
+    const read = readJson(answer.text ?? "");
+    if (!read.ok) throw new BadInput("the gate's answer cannot be read: is it a gate of this version?");
+    return { exitCode: 0, text: card(read.value.members).join("\n") };
+  });
+}
+
+/** The whole call: what the rule says, and apart from it what the agent sent. */
+function card(approval: JsonObject): readonly string[] {
+  const text = (name: string): string => wordOf(approval.get(name));
+  const time = (name: string): string => {
+    const at = approval.get(name);
+    return typeof at === "number" ? new Date(at).toISOString() : "none";
+  };
+  const rules = (approval.get("rules") as readonly Json[] | undefined) ?? [];
+  const decisions = (approval.get("decisions") as readonly JsonObject[] | undefined) ?? [];
+  return [
+    `${text("id")}: ${text("status")}, ${text("has")} of ${text("needs")} persons`,
+    `  decide until ${time("decide_by")}; use until ${time("use_by")}; asked ${text("asked")} times`,
+    "",
+    "What the rule says",
+    `  ${visible(text("reason"))}`,
+    `  rules: ${rules.map((rule) => visible(wordOf(rule))).join(", ")}`,
+    "",
+    "What the agent sent",
+    `  tool: ${shownText(text("tool_name"))}${sentText(approval.get("sent_as"))}`,
+    `  key: ${shownText(text("key"))}, session: ${approval.get("session_id") === null ? "none" : shownText(text("session_id"))}`,
+    "  input:",
+    ...cardLines(approval.get("tool_input") ?? null, "    "),
+    "",
+    approval.get("key_kind") === "host"
+      ? "What the platform says (said by the agent's machine)"
+      : "What the platform says",
+    ...cardLines(approval.get("platform_state") ?? null, "  "),
+    ...sameLines(approval.get("same_call")),
+    ...offerLines(approval.get("grants_allowed")),
+    ...(decisions.length === 0 ? [] : ["", "What persons said", ...decisions.map(decisionLine)]),
+    "",
+    `hash ${text("hash")}`,
+  ];
+}
+
+/** Other questions about the same call. */
+function sameLines(others: Json | undefined): readonly string[] {
+  const all = (others ?? []) as readonly JsonObject[];
+  if (all.length === 0) return [];
+  return ["", "The same call was asked before or beside this one", ...all.map((each) => `  ${sameText(each)}`)];
+}
+
+function sameText(other: JsonObject): string {
+  const [id, status] = ["id", "status"].map((name) => wordOf(other.get(name)));
+  const session = other.get("session_id");
+  const differs = ((other.get("differs") ?? []) as readonly Json[]).map(wordOf).join(", ");
+  const isUnused = other.get("approved") === true;
+  return [
+    `${id}: ${status}`,
+    session === null ? "without a session" : `session ${shownText(wordOf(session))}`,
+    ...(differs === "" ? [] : [`another ${differs}`]),
+    ...(isUnused ? ["a person approved it, and it was not used"] : []),
+  ].join("; ");
+}
+
+/** What a grant made from the call may be at most, and what it leaves free. */
+function offerLines(offer: Json | undefined): readonly string[] {
+  if (!(offer instanceof Map)) return [];
+  const of: JsonObject = offer;
+  const names = (name: string): readonly string[] => ((of.get(name) ?? []) as readonly Json[]).map(wordOf);
+  return [
+    "",
+    "What a grant from it may be (svc-gate grants create)",
+    `  at most ${Number(of.get("at_most_ms")) / 60_000} minutes and ${wordOf(of.get("uses"))} uses`,
+    ...boundLines({
+      pins: names("pins"),
+      sums: names("sums"),
+      most: names("most"),
+      least: names("least"),
+      free: names("free"),
+    }),
+  ];
+}
+
+function decisionLine(decision: JsonObject): string {
+  const comment = decision.get("comment");
+  const said = typeof comment === "string" && comment !== "" ? `: ${shownText(comment)}` : "";
+  const [person, word, row] = ["person", "decision", "receipt"].map((name) => wordOf(decision.get(name)));
+  return `  ${visible(person ?? "")}: ${word}, in row ${row}${said}`;
+}
+
+function wordOf(value: Json | undefined): string {
+  if (value === undefined || value === null) return "none";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** `svc-gate approvals approve` */
+export function approveCommand(id: string, options: DecideOptions): Promise<Outcome> {
+  const { comment } = options;
+  return decide(id, "approve", options, { ...(comment !== undefined && { comment }) });
+}
+
+/** `svc-gate approvals deny` */
+export function denyCommand(id: string, options: DenyOptions): Promise<Outcome> {
+  const { comment, scope } = options;
+  return decide(id, "deny", options, { comment: comment ?? "", ...(scope !== undefined && { scope }) });
+}
+
+/** The hash is that of the row that asked. Without `--hash` it is that of the call as the gate shows it now. */
+function decide(
+  id: string,
+  decision: "approve" | "deny",
+  options: DecideOptions,
+  body: Readonly<Record<string, unknown>>,
+): Promise<Outcome> {
+  return withGateFor(options, async (gate) => {
+    const hash = options.hash ?? (await hashOf(gate, id, options));
+    const answer = await gate.ask("POST", pathOf(options, `/${encodeURIComponent(id)}/${decision}`), { hash, ...body });
+    if (answer.status !== 200) throw new BadInput(refusalOf(answer));
+    if (options.json) return { exitCode: 0, text: answer.text ?? "" };
+    const { status, has, needs, receipt } = answer.body;
+    const row =
+      receipt === null ? "it was so before" : `row ${String((receipt as { readonly seq: number }).seq)} records it`;
+    const votes = status === "pending" ? `, ${String(has)} of ${String(needs)} persons` : "";
+    return { exitCode: 0, text: `${id} is ${String(status)}${votes} (${row})` };
+  });
+}
+
+async function hashOf(gate: GateDoor, id: string, options: GateOptions): Promise<string> {
+  const shown = accepted(await gate.ask("GET", pathOf(options, `/${encodeURIComponent(id)}`)));
+  return String(shown["hash"]);
+}
+
+/** `svc-gate approvals cancel` */
+export function cancelCommand(id: string, options: GateOptions): Promise<Outcome> {
+  return withGateFor(options, async (gate) => {
+    const answer = await gate.ask("POST", pathOf(options, `/${encodeURIComponent(id)}/cancel`), {});
+    accepted(answer);
+    return { exitCode: 0, text: options.json ? (answer.text ?? "") : `${id} is cancelled` };
+  });
+}
+
+function pathOf({ tenant }: GateOptions, rest: string): string {
+  return `${tenantPath(tenant)}/approvals${rest}`;
+}

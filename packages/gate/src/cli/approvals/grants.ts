@@ -1,0 +1,120 @@
+import type { GrantJson } from "../../../../core/src/approvals/mod.ts";
+import { lengthMs } from "../../server/mod.ts";
+import { visible } from "../../../../core/src/wire/mod.ts";
+import { accepted, withGateFor, refusalOf, tenantPath, type GateDoor, type GateOptions } from "../operator.ts";
+import { BadInput, type Outcome } from "../outcome.ts";
+import { boundLines, shownText } from "./card.ts";
+
+export interface CreateGrantOptions extends GateOptions {
+  readonly amount: readonly string[];
+  readonly anySession: boolean;
+  readonly for?: string;
+  readonly free: readonly string[];
+  readonly pin: readonly string[];
+  readonly preview: boolean;
+  readonly uses?: string;
+}
+
+/** `svc-gate grants list` */
+export async function listGrantsCommand(options: GateOptions): Promise<Outcome> {
+  const grants = await withGateFor(options, (gate) => grantsOf(gate, options));
+  if (options.json) return { exitCode: 0, text: JSON.stringify({ grants }), forPrograms: true };
+  return { exitCode: 0, text: grants.length === 0 ? "no grant is in force" : grants.flatMap(linesOf).join("\n") };
+}
+
+async function grantsOf(gate: GateDoor, options: GateOptions): Promise<readonly GrantJson[]> {
+  return accepted(await gate.ask("GET", pathOf(options)))["grants"] as readonly GrantJson[];
+}
+
+function linesOf(grant: GrantJson): readonly string[] {
+  const { amounts, any_session: isAny, decisions, has, id, key, needs, rules, spent, status } = grant;
+  const list = (names: readonly string[]): string => (names.length === 0 ? "none" : names.map(visible).join(", "));
+  const persons = list(decisions.map(({ person }) => person));
+  return [
+    `${id}  ${status}${status === "pending" ? `, ${has} of ${needs} persons` : ""}, by ${persons}`,
+    `  ${shownText(grant.tool_name)} by ${visible(key)} in ${isAny ? "every session" : "one session"}, for ${list(rules)}`,
+    `  used ${grant.used} of ${grant.uses} times, until ${new Date(grant.until).toISOString()}`,
+    ...Object.entries(amounts).map(([name, most]) => `  ${visible(name)}: ${spent[name] ?? "0"} of ${most}`),
+    ...boundLines({ ...grant, sums: Object.keys(amounts) }),
+  ];
+}
+
+/** `svc-gate grants create` */
+export function createGrantCommand(id: string, options: CreateGrantOptions): Promise<Outcome> {
+  return withGateFor(options, async (gate) => {
+    const shown = accepted(await gate.ask("GET", `${tenantPath(options.tenant)}/approvals/${encodeURIComponent(id)}`));
+    const { uses, pin, free, anySession, preview } = options;
+    const answer = await gate.ask("POST", pathOf(options), {
+      approval: id,
+      hash: String(shown["hash"]),
+      amounts: amountsOf(options.amount, shown["grants_allowed"]),
+      pins: pin,
+      free,
+      any_session: anySession,
+      ...(uses !== undefined && { uses: Number(uses) }),
+      ...(options.for !== undefined && { until: Date.now() + lengthOf(options.for) }),
+      ...(preview && { preview }),
+    });
+    if (answer.status !== 200 && answer.status !== 201) throw new BadInput(refusalOf(answer));
+    if (options.json) return { exitCode: 0, text: answer.text ?? "", forPrograms: true };
+    if (preview) {
+      const { covers, of } = answer.body;
+      return { exitCode: 0, text: `would have covered ${String(covers)} of the last ${String(of)} calls` };
+    }
+    const made = (await grantsOf(gate, options)).filter((grant) => grant.id === answer.body["id"]);
+    const waits =
+      shown.status === "pending" ? ["the call itself still waits: `svc-gate approvals approve` lets it run"] : [];
+    return { exitCode: 0, text: [...made.flatMap(linesOf), ...waits].join("\n") };
+  });
+}
+
+/** Reads `--amount 500`, or `--amount input.usd=500` if there are several numbers. */
+function amountsOf(written: readonly string[], allowed: unknown): Readonly<Record<string, number>> {
+  const { sums = [] } = Object(allowed) as { readonly sums?: readonly string[] };
+  return Object.fromEntries(
+    written.map((text) => {
+      const at = text.lastIndexOf("=");
+      const name = at === -1 ? sums[0] : text.slice(0, at);
+      if (name === undefined || (at === -1 && sums.length > 1))
+        throw new BadInput(`write --amount NAME=NUMBER, where NAME is one of: ${sums.join(", ") || "none"}`);
+      return [name, numberOf(text.slice(at + 1))];
+    }),
+  );
+}
+
+function numberOf(text: string): number {
+  if (/^(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?$/.test(text)) return Number(text);
+  throw new BadInput(`--amount must end with a number such as 500, not ${JSON.stringify(text)}`);
+}
+
+function lengthOf(text: string): number {
+  const ms = lengthMs(text) ?? 0;
+  if (ms > 0) return ms;
+  throw new BadInput(`--for must be a time such as 30m or 1h, not ${JSON.stringify(text)}`);
+}
+
+/** `svc-gate grants approve` */
+export function approveGrantCommand(id: string, options: GateOptions): Promise<Outcome> {
+  return withGateFor(options, async (gate) => {
+    const grant = (await grantsOf(gate, options)).find((each) => each.id === id);
+    if (grant === undefined) throw new BadInput(`no grant in force has the id ${id}`);
+    const answer = accepted(await gate.ask("POST", `${pathOf(options)}/${id}/approve`, { hash: grant.hash }));
+    if (options.json) return { exitCode: 0, text: JSON.stringify(answer), forPrograms: true };
+    return {
+      exitCode: 0,
+      text: `${id} is ${String(answer["status"])}, ${String(answer["has"])} of ${String(answer["needs"])} persons`,
+    };
+  });
+}
+
+/** `svc-gate grants revoke` */
+export function revokeGrantCommand(id: string, options: GateOptions): Promise<Outcome> {
+  return withGateFor(options, async (gate) => {
+    const answer = accepted(await gate.ask("POST", `${pathOf(options)}/${encodeURIComponent(id)}/revoke`, {}));
+    return { exitCode: 0, text: options.json ? JSON.stringify(answer) : `${id} is revoked`, forPrograms: options.json };
+  });
+}
+
+function pathOf({ tenant }: GateOptions): string {
+  return `${tenantPath(tenant)}/grants`;
+}

@@ -1,0 +1,416 @@
+import {
+  applyAct,
+  coveredAmounts,
+  attach,
+  cancelledBy,
+  denialOf,
+  isOpen,
+  noStops,
+  rowsOf,
+  namesIt,
+  isStopped,
+  placeName,
+  stoppedApprovals,
+  withUse,
+  wholeScope,
+  withStopAct,
+  type Approval,
+  type ApprovalAct,
+  type Denial,
+  type Grant,
+  type GrantUse,
+  type StopAct,
+  type Stops,
+} from "../../../../core/src/approvals/mod.ts";
+import {
+  actOf,
+  askOf,
+  denialEnd,
+  endedBy,
+  isLoss,
+  openedBy,
+  ownAmounts,
+  readProgress,
+  storedApproval,
+} from "../../../../core/src/record/entry/approval-rows.ts";
+import { grantableCall, grantActOf, sourceCall, withGrantRow } from "../../../../core/src/record/entry/grant-rows.ts";
+import { missingParts } from "../../../../core/src/record/entry/evidence.ts";
+import { leafHash, parseLeaf, type Leaf } from "../../../../core/src/record/entry/leaf.ts";
+import type { Broken, StoredRow, StoredApproval } from "../../../../core/src/record/entry/row.ts";
+import { stopActIn } from "../../../../core/src/record/entry/stop-rows.ts";
+import { readCall, readEffects } from "../../../../core/src/record/entry/verifier.ts";
+import { canonical, type Canonical } from "../../../../core/src/wire/mod.ts";
+import type { Tables } from "../store/tables.ts";
+import { readFor } from "./findings.ts";
+import { approvalsAt, pagesOf, rowsAt, type TabledApproval } from "./table-reads.ts";
+
+/** A row and the row that it is about; of a use, also the approval that this row must have used. */
+interface Unmet {
+  readonly seq: number;
+  readonly row: number;
+  readonly approval?: number;
+  readonly denial?: Denial;
+}
+
+interface Opened {
+  readonly approval: Approval;
+  readonly holds: TabledApproval["holds"];
+}
+
+const sliceApprovals = 64;
+
+/**
+ * Verifies approvals during a walk from the first row. Each act must be lawful for the rows before it, each use must
+ * belong to one check, and the tables must have what the rows say. Memory grows only with the approvals that are open.
+ */
+export class ApprovalWalk {
+  readonly #tables: Tables;
+  readonly #digest: (text: string) => string;
+  readonly #open = new Map<number, Opened>();
+  /** The row of the check that used an approval, until the act that says so. */
+  readonly #used = new Map<number, number>();
+  #ended: Approval[] = [];
+  /** The last check whose outcome was erased: it may have been a repeat of any call that waited then. */
+  #erasedRepeat = 0;
+  /** Rows about the approval of a row that opened none, as far as the walk knows. */
+  #unmet: Unmet[] = [];
+  #stops: Stops = noStops;
+  #grants: readonly Grant[] = [];
+  /** Uses of grants that the walk has not compared with their rows yet, each with the grant before it. */
+  #granted: (GrantUse & { readonly seq: number; readonly of: Grant })[] = [];
+
+  /** @param digest makes keyed digests */
+  constructor(tables: Tables, digest: (text: string) => string) {
+    this.#tables = tables;
+    this.#digest = digest;
+  }
+
+  /** Takes the next row, whose evidence is verified. */
+  take(leaf: Leaf, row: StoredRow): Broken | undefined {
+    if (leaf.kind === "change") return this.#act(leaf, row);
+    const stray = leaf.kind === "check" ? this.#stopped(leaf, row) : undefined;
+    if (stray !== undefined) return stray;
+    if (leaf.kind === "check" && mayAsk(leaf)) {
+      if (missingParts(row.evidence).includes("outcome")) this.#erasedRepeat = leaf.seq;
+      this.#check(leaf, row);
+    }
+    return undefined;
+  }
+
+  #check({ at, seq }: Leaf, row: StoredRow): void {
+    const { how, approval: about } = askOf(row.evidence) ?? {};
+    const opened = how === "opened" && missingParts(row.evidence).length === 0 ? openedBy(row) : undefined;
+    if (opened !== undefined) {
+      const held = (readEffects(row.evidence) ?? []).filter((effect) => effect.held === true);
+      this.#open.set(seq, { approval: opened, holds: held.map((effect) => ({ ...effect, at })) });
+    }
+    if (about === undefined) return;
+    const known = this.#open.get(about);
+    if (how === "attached") {
+      if (known === undefined) this.#unmet.push({ seq, row: about });
+      else this.#open.set(about, { ...known, approval: attach(known.approval, seq, ownAmounts(row)) });
+    }
+    if (how === "used") this.#used.set(about, seq);
+  }
+
+  /** A call in the scope of a stop must be blocked, and only such a call may say that it was stopped. */
+  #stopped(leaf: Leaf, row: StoredRow): Broken | undefined {
+    const { answered, key, seq, verdict } = leaf;
+    const { active } = this.#stops;
+    // Only a stricter answer than the verdict needs a reason.
+    if (active.length === 0 && (answered !== "BLOCK" || verdict === "BLOCK")) return undefined;
+    const { as, how, stop: claimed } = askOf(row.evidence) ?? {};
+    if (active.length === 0 && how !== "stopped") return undefined;
+    const call = readCall(leaf, row.evidence);
+    if (call === undefined) return undefined;
+    const named = { key: key ?? "", session: call.session_id, tool: call.tool, alias: call.alias };
+    const covering = active.filter(
+      (stop) =>
+        isStopped(stop.scope, named) || (as !== undefined && stop.row === claimed && namesIt(stop, as, named.key)),
+    );
+    const [stop] = covering;
+    const isClaimed = how === "stopped";
+    const isRight =
+      stop === undefined
+        ? !isClaimed
+        : answered === "BLOCK" && (!isClaimed || covering.some(({ row: set }) => set === claimed));
+    if (isRight) return undefined;
+    const expected = stop === undefined ? "a call that no stop covers" : `BLOCK, because row ${stop.row} stopped it`;
+    const found = isClaimed ? `${answered}, because row ${claimed} stopped it` : String(answered);
+    return { seq, problem: "the answer does not follow from the stops before it", expected, found };
+  }
+
+  /** The row of an open approval that a stop ends or reopens without reason, or that it leaves out. */
+  #strayOf(
+    { also, approvals, scope }: Extract<StopAct, { readonly act: "stop.set" }>,
+    { ends, reopens }: Pick<Extract<ApprovalAct, { readonly act: "stop.set" }>, "ends" | "reopens">,
+  ): number | undefined {
+    const open = [...this.#open.values()].map(({ approval }) => approval);
+    const expected = stoppedApprovals(open, wholeScope(scope, also), approvals);
+    const stray = open.find(
+      (approval) =>
+        ends.includes(approval.row) !== expected.ends.includes(approval) ||
+        reopens.includes(approval.row) !== expected.reopens.includes(approval),
+    );
+    return stray?.row;
+  }
+
+  #act(leaf: Leaf, changed: StoredRow): Broken | undefined {
+    const { evidence } = changed;
+    const { seq, at, key } = leaf;
+    const act = actOf(leaf, evidence);
+    const stray = this.#grantAct(leaf, changed, act);
+    if (stray !== undefined) return stray;
+    const stop = stopActIn(changed);
+    if (stop !== undefined) this.#stops = withStopAct(this.#stops, stop);
+    if (act?.act === "stop.set" && stop?.act.act === "stop.set") {
+      const other = this.#strayOf(stop.act, act);
+      if (other !== undefined) return unlawful(seq, "a stop of exactly the approvals in its scope", `row ${other}`);
+    }
+    if (act === undefined) {
+      for (const [from, to] of endedBy(leaf, evidence))
+        this.#endAll(from, to, isLoss(leaf, evidence) ? seq : undefined);
+      const isUnknown = leaf.act?.startsWith("approval.") === true;
+      return isUnknown ? unlawful(seq, "an act that this version knows", leaf.act ?? "") : undefined;
+    }
+    for (const row of rowsOf(act)) {
+      const known = this.#open.get(row);
+      const after = known && applyAct(known.approval, act, { seq, at, by: key ?? "" });
+      const place = after?.denial?.call?.place;
+      if (after !== undefined && place !== undefined && place !== this.#digest(placeName(after)))
+        return unlawful(seq, "the place of the denied call", place);
+      if (known === undefined)
+        this.#unmet.push({ seq, row, ...(act.act === "approval.deny" && { denial: denialOf(act, { seq, at }) }) });
+      else if (after === undefined)
+        return unlawful(seq, `${act.act} of an approval that permits it`, `row ${row} is ${known.approval.status}`);
+      else if (isOpen(after)) this.#open.set(row, { ...known, approval: after });
+      else {
+        this.#open.delete(row);
+        this.#ended.push(after);
+      }
+    }
+    for (const { approval, row } of act.act === "approval.use" ? act.uses : []) {
+      if (this.#used.get(approval) !== row) this.#unmet.push({ seq, row, approval });
+      this.#used.delete(approval);
+    }
+    return undefined;
+  }
+
+  /** Follows grants: each use, and each act about a grant, needs a grant that is in force. */
+  #grantAct(leaf: Leaf, row: StoredRow, act: ApprovalAct | undefined): Broken | undefined {
+    const { at, seq } = leaf;
+    const own = grantActOf(leaf, row.evidence);
+    const named = own === undefined || own.act === "grant.create" ? [] : [own.grant];
+    const uses = act?.act === "approval.use" ? (act.grants ?? []) : [];
+    let left = this.#grants;
+    for (const grant of [...named, ...uses.map((use) => use.grant)]) {
+      const of = left.find((each) => each.row === grant && at < each.until);
+      if (of === undefined) return unlawful(seq, "a grant in force", `row ${grant}`);
+    }
+    for (const use of uses) {
+      const of = left.find((each) => each.row === use.grant);
+      if (of === undefined || of.used >= of.uses)
+        return unlawful(seq, "a grant that has uses left", `row ${use.grant}`);
+      this.#granted.push({ ...use, seq, of });
+      left = left.map((each) => (each === of ? withUse(of, use.amounts) : each));
+    }
+    this.#grants = withGrantRow(this.#grants, row, this.#digest);
+    return undefined;
+  }
+
+  /** Compares the uses of grants since the last step with the calls, and with the rows that the grants were made from. */
+  async #strayUse(): Promise<Broken | undefined> {
+    const granted = this.#granted;
+    this.#granted = [];
+    for (const { amounts, of, row, seq } of granted) {
+      const rows = await this.#rowsAt([of.source, row]);
+      const [source, used] = [of.source, row].map((number) => rows.find((each) => each.seq === number));
+      const how = used && askOf(used.evidence);
+      if (how !== undefined && how.grant !== of.row) return unlawful(seq, `a use of grant ${of.row}`, `row ${row}`);
+      const call = used && grantableCall(used, this.#digest);
+      const from = source && sourceCall(source, this.#digest);
+      const isErased = [source, used].some((each) => each !== undefined && missingParts(each.evidence).length > 0);
+      if (isErased) continue;
+      const covered = call && from && coveredAmounts(of, call, from);
+      if (covered === undefined || JSON.stringify(covered) !== JSON.stringify(amounts))
+        return unlawful(seq, `a call that the grant of row ${of.row} covers`, `row ${row}`);
+    }
+    return undefined;
+  }
+
+  /** @param cancelledAt the row that cancelled them; undefined if it erased a part of their rows */
+  #endAll(from: number, to: number, cancelledAt: number | undefined): void {
+    for (const [row, { approval }] of this.#open) {
+      if (row < from || row > to) continue;
+      this.#open.delete(row);
+      if (cancelledAt !== undefined) this.#ended.push(cancelledBy(approval, cancelledAt));
+    }
+  }
+
+  /** Compares what ended since the last step. */
+  async step(): Promise<Broken | undefined> {
+    const [ended, unmet] = [this.#ended, this.#unmet];
+    this.#ended = [];
+    this.#unmet = [];
+    for (const { seq, row, approval, denial } of unmet) {
+      const [found] = await this.#rowsAt([row]);
+      const { how, approval: used } = askOf(found?.evidence ?? "") ?? {};
+      const isUse = approval !== undefined && how === "used" && used === approval;
+      const isErased = found !== undefined && missingParts(found.evidence).length > 0;
+      if (!isUse && !isErased) return unlawful(seq, `an approval or a use in row ${row}`, "a row without it");
+      if (denial?.call !== undefined) {
+        const [kept] = await this.#approvalsAt([row]);
+        const key = parseLeaf(found?.leaf ?? "")?.key ?? "";
+        const [expected, told] = [denialText(denial, key), kept === undefined ? "no such approval" : keptDenial(kept)];
+        if (told !== expected)
+          return { seq, problem: "the tables of approvals differ from the rows", expected, found: told };
+      }
+    }
+    const strayUse = await this.#strayUse();
+    if (strayUse !== undefined) return strayUse;
+    return this.#compare(
+      ended.map((approval) => ({ approval, holds: [] })),
+      undefined,
+    );
+  }
+
+  /**
+   * Compares what is open at the end, and looks for approvals that no row opened.
+   *
+   * @param through the last row of the walk; changes by later rows are ignored
+   */
+  async end(through: number): Promise<Broken | undefined> {
+    const open = [...this.#open.values()];
+    for (let from = 0; from < open.length; from += sliceApprovals) {
+      const broken = await this.#compare(open.slice(from, from + sliceApprovals), through);
+      if (broken !== undefined) return broken;
+    }
+    return readFor(through + 1, async () => (await this.#strayApproval(through)) ?? (await this.#strayHold(through)));
+  }
+
+  /** Looks for an approval that no row opened. */
+  async #strayApproval(through: number): Promise<Broken | undefined> {
+    for await (const approvals of pagesOf(this.#tables, "approvals", { limit: sliceApprovals })) {
+      const asking = new Map((await this.#rowsAt(approvals.map(({ seq }) => seq))).map((row) => [row.seq, row]));
+      for (const { seq } of approvals) {
+        const row = asking.get(seq);
+        if (row !== undefined && (seq > through || openedBy(row) !== undefined)) continue;
+        if (row !== undefined && (await this.#isOfErasedRow(row))) continue;
+        const problem = "an approval is kept for a row that opened none";
+        return { seq, problem, expected: "none", found: "one" };
+      }
+    }
+    return undefined;
+  }
+
+  /** Looks for the lowest row that holds amounts although it has no open approval. */
+  async #strayHold(through: number): Promise<Broken | undefined> {
+    let lowest = Infinity;
+    for await (const holds of pagesOf(this.#tables, "holds"))
+      for (const { seq } of holds) if (!this.#open.has(seq)) lowest = Math.min(lowest, seq);
+    if (lowest > through) return undefined;
+    return { seq: lowest, problem: "an amount is held by no open approval", expected: "none", found: "one" };
+  }
+
+  async #rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
+    return readFor(rows, () => rowsAt(this.#tables, rows));
+  }
+
+  async #approvalsAt(rows: readonly number[]): Promise<readonly TabledApproval[]> {
+    return readFor(rows, () => approvalsAt(this.#tables, rows));
+  }
+
+  /** True if the row was erased, and its approval is gone meanwhile, or a denial that holds without its call. */
+  async #isOfErasedRow(row: StoredRow): Promise<boolean> {
+    if (missingParts(row.evidence).length === 0) return false;
+    const [kept] = await this.#approvalsAt([row.seq]);
+    if (kept === undefined) return true;
+    const { denial } = readProgress(kept.record);
+    if (denial?.call === undefined) return false;
+    const [denying] = await this.#rowsAt([denial.row]);
+    const leaf = denying && parseLeaf(denying.leaf);
+    const act = leaf && actOf(leaf, denying.evidence);
+    return act?.act === "approval.deny" && act.row === row.seq && act.hash === leafHash(row.leaf);
+  }
+
+  /** @param through the last row of the walk if the approvals are open; undefined if they have ended */
+  async #compare(approvals: readonly Opened[], through: number | undefined): Promise<Broken | undefined> {
+    if (approvals.length === 0) return undefined;
+    const rows = approvals.map(({ approval }) => approval.row);
+    const tabled = new Map((await this.#approvalsAt(rows)).map((each) => [each.row, each]));
+    for (const { approval, holds } of approvals) {
+      const view = approval.row < this.#erasedRepeat ? withoutRepeats : asKept;
+      const expected = shown(view(storedApproval(approval, this.#digest)), holds);
+      const kept = tabled.get(approval.row);
+      const held = through === undefined ? (kept?.holds ?? []) : recordedIn(kept?.holds ?? [], holds);
+      const found = kept === undefined ? "no such approval" : shown(view(kept), held);
+      if (found === expected || (await this.#isLater(approval.row, kept, through))) continue;
+      const seq = approval.closed ?? approval.row;
+      return { seq, problem: "the tables of approvals differ from the rows", expected, found };
+    }
+    return undefined;
+  }
+
+  /** True if a row after the walk changed the approval, or erased a part of its row. */
+  async #isLater(row: number, kept: TabledApproval | undefined, through: number | undefined): Promise<boolean> {
+    if (kept !== undefined) return through !== undefined && changedBy(kept.record) > through;
+    const [found] = await this.#rowsAt([row]);
+    return found !== undefined && missingParts(found.evidence).length > 0;
+  }
+}
+
+/** What the table keeps of the denial of an erased call, as far as the row of the denial says it. */
+function denialText(denial: Denial, key: string): string {
+  const record = { closed: denial.row, denial, status: "denied", successor: null };
+  const columns = { attach: denial.call?.attach ?? null, ends: denialEnd(denial), key, status: "denied" };
+  return canonical({ ...columns, record } as unknown as Canonical);
+}
+
+function keptDenial({ attach: digest, ends, key, record: text, status }: TabledApproval): string {
+  const { asked: _asked, changed: _changed, own: _own, useBy: _useBy, votes: _votes, ...record } = progressIn(text);
+  return canonical({ attach: digest, ends, key, status, record } as unknown as Canonical);
+}
+
+function unlawful(seq: number, expected: string, found: string): Broken {
+  return { seq, problem: "the row about an approval does not follow from the rows before it", expected, found };
+}
+
+/** Returns the amounts under the counters of the row. A counter that came into force later may hold more. */
+function recordedIn(holds: TabledApproval["holds"], recorded: TabledApproval["holds"]): TabledApproval["holds"] {
+  const counters = new Set(recorded.map(({ counter }) => counter));
+  return holds.filter(({ counter }) => counters.has(counter));
+}
+
+/** False if the leaf alone says that the call met no approval, or that its approval ends with an act. */
+function mayAsk({ answered, mode, verdict }: Leaf): boolean {
+  return answered === "ESCALATE" || (answered === "ALLOW" && verdict !== "ALLOW" && mode !== "observe");
+}
+
+function shown(
+  { row, attach: digest, key, place, status, ends, record }: StoredApproval,
+  holds: TabledApproval["holds"],
+): string {
+  const held = holds.map(({ counter, key: of, at, amount }) => [counter, of, at, amount].join(" ")).toSorted();
+  return JSON.stringify([row, digest, key, place, status, ends, record, held]);
+}
+
+const asKept = (approval: StoredApproval): StoredApproval => approval;
+
+/** Leaves out what the repeats of a call change, for a call of which a repeat may have been erased. */
+function withoutRepeats(approval: StoredApproval): StoredApproval {
+  const { asked: _asked, changed: _changed, own: _own, ...rest } = progressIn(approval.record);
+  return { ...approval, record: JSON.stringify(rest) };
+}
+
+function changedBy(record: string): number {
+  return Number(progressIn(record)["changed"] ?? 0);
+}
+
+/** A changed table may have any text. */
+function progressIn(record: string): Readonly<Record<string, unknown>> {
+  try {
+    return Object(JSON.parse(record)) as Readonly<Record<string, unknown>>;
+  } catch {
+    return { record };
+  }
+}

@@ -1,0 +1,326 @@
+/**
+ * Every statement of the PostgreSQL store. A test checks that each can run on engines that distribute ledgers over
+ * machines: it compares or writes the ledger's id, and its rows come as VALUES. It uses no sequence, notification or
+ * advisory lock.
+ */
+
+import { changeColumns, resultVerdict } from "../../../../../core/src/record/entry/row.ts";
+import { columnsOf, keyOf, describedTables, type RowQuery, type TableName } from "../tables.ts";
+
+/** The allowed ids of ledgers. `asLedger` writes the id into `SET LOCAL`, which takes no parameters. */
+export const ledgerIds: RegExp = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
+
+/** A statement, which each connection prepares once under its name. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
+
+export const begin = "BEGIN ISOLATION LEVEL READ COMMITTED";
+export const beginReading = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
+export const commit = "COMMIT";
+export const rollback = "ROLLBACK";
+/** A COMMIT may wait for a standby. If the server cancelled the wait, the answer would look like a commit. */
+export const withoutTimeout = "SET LOCAL statement_timeout TO 0";
+
+/** Restricts the transaction to one ledger. */
+export function asLedger(ledger: string): string {
+  if (!ledgerIds.test(ledger)) throw new Error(`"${ledger}" is not the id of a ledger`);
+  return `SET LOCAL svc.ledger TO '${ledger}'`;
+}
+
+/** A statement and its parameters. */
+export interface BoundStatement {
+  readonly statement: Statement;
+  readonly values: readonly unknown[];
+}
+
+export function ask(name: keyof typeof statements, ...values: readonly unknown[]): BoundStatement {
+  return { statement: { name, text: statements[name] }, values };
+}
+
+export const statements = {
+  findLedger: `SELECT log, counter_secret, seal, seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer,
+    approvals, withdrawals FROM svc_gate.ledgers WHERE ledger = $1`,
+  addLedger: `INSERT INTO svc_gate.ledgers (ledger, log, counter_secret, seal, seq, changed, counters)
+    VALUES ($1, $2, $3, $4, 0, 0, 0) ON CONFLICT DO NOTHING`,
+  lockHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals, withdrawals
+    FROM svc_gate.ledgers WHERE ledger = $1 FOR UPDATE`,
+  readHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals, withdrawals
+    FROM svc_gate.ledgers WHERE ledger = $1`,
+  /**
+   * The time, and when the first open approval ends. Sent after the lock: the statement that locks would read both before
+   * its wait.
+   */
+  clock: `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS at,
+      CASE WHEN approvals > 0 THEN (SELECT min(a.ends) FROM svc_gate.approvals a
+        WHERE a.ledger = $1 AND a.status IN ('pending', 'approved')) END AS next_end
+    FROM svc_gate.ledgers WHERE ledger = $1`,
+  moveHead: `UPDATE svc_gate.ledgers SET seq = $2, leaf = $3, changed = $4, counters = $5, contract = $6, mode = $7, engine = $8,
+      frontier = $9, checkpoint = $10, signer = $11, approvals = $12, withdrawals = $13 WHERE ledger = $1`,
+  touchHead: `UPDATE svc_gate.ledgers SET seq = seq WHERE ledger = $1`,
+  leafAt: `SELECT leaf FROM svc_gate.receipts WHERE ledger = $1 AND seq = $2`,
+  /** The latest event of each counter and key, and its total at a moment. */
+  totals: `SELECT latest.at, latest.total, earlier.total AS before
+    FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS asked (counter, key, after, place)
+    LEFT JOIN LATERAL (SELECT e.at, e.total FROM svc_gate.effects e
+      WHERE e.ledger = $1 AND e.counter = asked.counter AND e.key = asked.key ORDER BY e.at DESC, e.seq DESC LIMIT 1) latest ON true
+    LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e
+      WHERE e.ledger = $1 AND e.counter = asked.counter AND e.key = asked.key AND e.at <= asked.after
+      ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
+    ORDER BY asked.place`,
+  /** The amounts that are held under each counter and key, after a moment. */
+  held: `SELECT asked.place, h.amount
+    FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS asked (counter, key, after, place)
+    JOIN LATERAL (SELECT e.amount FROM svc_gate.holds e
+      WHERE e.ledger = $1 AND e.counter = asked.counter AND e.key = asked.key AND e.at > asked.after) h ON true`,
+  /** The amounts of events after a moment that outcomes took back, under each counter and key. */
+  taken: `SELECT asked.place, w.amount
+    FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS asked (counter, key, after, place)
+    JOIN LATERAL (SELECT e.amount FROM svc_gate.withdrawals e WHERE e.ledger = $1 AND e.counter = asked.counter
+      AND e.key = asked.key AND e.at > asked.after) w ON true`,
+  keepOutcome: `INSERT INTO svc_gate.outcomes (ledger, seq, outcome, status) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (ledger, seq) DO UPDATE SET outcome = excluded.outcome, status = excluded.status`,
+  approvalsOfCalls: `SELECT seq, leaf, evidence, session, tool, verdict, record
+    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
+    WHERE ledger = $1 AND attach = ANY($2::bytea[]) AND ends IS NOT NULL`,
+  approvalsAt: `SELECT seq, leaf, evidence, session, tool, verdict, record
+    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
+    WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
+  denials: `SELECT seq, leaf, evidence, session, tool, verdict, record
+    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
+    WHERE ledger = $1 AND key = ANY($2::text[]) AND status = 'denied' AND ends > $3`,
+  openByKey: `SELECT key, place, count(*) AS count FROM svc_gate.approvals
+    WHERE ledger = $1 AND key = ANY($2::text[]) AND status IN ('pending', 'approved') AND ends > $3 GROUP BY key, place`,
+  openAll: `SELECT count(*) AS count FROM svc_gate.approvals
+    WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends > $2`,
+  dueApprovals: `SELECT seq, leaf, evidence, session, tool, verdict, record
+    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
+    WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends <= $2 ORDER BY ends LIMIT 10000`,
+  listApprovals: `SELECT seq, leaf, evidence, session, tool, verdict, record
+    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
+    WHERE ledger = $1 AND seq < $2
+    AND ($3::text[] IS NULL OR status = ANY($3)) AND ($4::text IS NULL OR key = $4) AND ($5::text IS NULL OR session = $5)
+    AND ($6::bigint[] IS NULL OR seq = ANY($6)) ORDER BY seq DESC LIMIT $7`,
+  /** A leaf of a check begins with its answer and its time. Late: less time is left than has passed. */
+  waitingApprovals: `SELECT count(*), count(*) FILTER (WHERE 2 * $2::bigint - ends > substring(leaf from '"at":([0-9]+)')::bigint)
+    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
+    WHERE ledger = $1 AND status = 'pending' AND ends > $2::bigint`,
+  keepApproval: `INSERT INTO svc_gate.approvals (ledger, seq, attach, key, place, status, ends, record)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    ON CONFLICT (ledger, seq) DO UPDATE SET status = excluded.status, ends = excluded.ends, record = excluded.record`,
+  release: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
+  eraseApprovals: `DELETE FROM svc_gate.approvals WHERE ledger = $1 AND seq BETWEEN $2 AND $3
+    AND NOT (status = 'denied' AND record LIKE '%"call":{"attach":"%')`,
+  eraseHolds: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq BETWEEN $2 AND $3`,
+  /** The right to send has an end, by the database's clock. */
+  takeDelivery: `INSERT INTO svc_gate.deliveries (ledger, endpoint, owner, until, note)
+    VALUES ($1, $2, $3, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + $4::bigint, '')
+    ON CONFLICT (ledger, endpoint) DO UPDATE SET owner = excluded.owner, until = excluded.until
+    WHERE svc_gate.deliveries.owner = excluded.owner OR svc_gate.deliveries.until < excluded.until - $4::bigint OR $5::boolean`,
+  keepDelivery: `UPDATE svc_gate.deliveries SET note = $4 WHERE ledger = $1 AND endpoint = $2 AND owner = $3`,
+  deliveryOf: `SELECT owner, note FROM svc_gate.deliveries WHERE ledger = $1 AND endpoint = $2`,
+  deliveries: `SELECT endpoint, note FROM svc_gate.deliveries WHERE ledger = $1`,
+  keepRepeat: `INSERT INTO svc_gate.repeats (ledger, id, at, record) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (ledger, id) DO UPDATE SET at = excluded.at, record = excluded.record`,
+  deleteRepeats: `DELETE FROM svc_gate.repeats WHERE ledger = $1 AND id IN (
+    SELECT r.id FROM svc_gate.repeats r WHERE r.ledger = $1 AND r.at < $2 ORDER BY r.at LIMIT $3)`,
+  counters: `SELECT id, digest, definition, through, unknown_through, reset_through, folded, seal
+    FROM svc_gate.counters WHERE ledger = $1 ORDER BY id`,
+  keepCounter: `INSERT INTO svc_gate.counters (ledger, id, digest, definition, through, unknown_through, reset_through, folded, seal)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    ON CONFLICT (ledger, digest) DO UPDATE SET through = excluded.through, unknown_through = excluded.unknown_through,
+      reset_through = excluded.reset_through, folded = excluded.folded, seal = excluded.seal`,
+  keepContract: `INSERT INTO svc_gate.contracts (ledger, digest, text) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+  contract: `SELECT text FROM svc_gate.contracts WHERE ledger = $1 AND digest = $2`,
+  uses: `SELECT key_name, at FROM svc_gate.key_uses WHERE ledger = $1`,
+  keepUse: `INSERT INTO svc_gate.key_uses (ledger, key_name, at) VALUES ($1, $2, $3)
+    ON CONFLICT (ledger, key_name) DO UPDATE SET at = greatest(svc_gate.key_uses.at, excluded.at)`,
+  /** The last of the next $6 events after the event ($2, $3, $4, $5). */
+  tallyEnd: `SELECT counter, key, at, seq FROM svc_gate.effects
+    WHERE ledger = $1 AND (counter, key, at, seq) > ($2, $3, $4, $5) ORDER BY counter, key, at, seq LIMIT 1 OFFSET $6`,
+  /** Counts events after ($2 to $5) up to ($6 to $9): of receipts up to $10, of folds, and of missing rows. */
+  tally: `SELECT count(*) FILTER (WHERE folded IS NULL AND seq <= $10) AS live, count(folded) AS folded,
+      count(*) FILTER (WHERE seq > (SELECT l.seq FROM svc_gate.ledgers l WHERE l.ledger = $1)) AS beyond,
+      (SELECT l.seq FROM svc_gate.ledgers l WHERE l.ledger = $1) AS last
+    FROM svc_gate.effects WHERE ledger = $1 AND (counter, key, at, seq) > ($2, $3, $4, $5)
+      AND (counter, key, at, seq) <= ($6, $7, $8, $9)`,
+  /** The total before each position ($2 counters, $3 keys, $4 times, $5 rows). */
+  totalsBefore: `SELECT earlier.total
+    FROM unnest($2::int[], $3::bytea[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS asked (counter, key, at, seq, place)
+    LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = asked.counter
+      AND e.key = asked.key AND (e.at, e.seq) < (asked.at, asked.seq) ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
+    ORDER BY asked.place`,
+  checksIn: `SELECT seq, evidence FROM svc_gate.receipts WHERE ledger = $1 AND seq >= $2 AND seq <= $3 AND verdict <> 'CHANGE'`,
+  erase: `UPDATE svc_gate.receipts SET evidence = $3 WHERE ledger = $1 AND seq = $2`,
+  eraseWithCall: `UPDATE svc_gate.receipts SET evidence = $3, session = NULL, tool = '' WHERE ledger = $1 AND seq = $2`,
+} as const;
+
+/** The values of a page's bounds, as the database stores them. */
+interface Page {
+  readonly table: TableName;
+  readonly columns: readonly string[];
+  readonly after?: readonly unknown[] | undefined;
+  readonly through?: readonly unknown[] | undefined;
+  readonly limit: number;
+}
+
+/** Characters of one page or slice, which limits memory if rows are large. */
+export const sliceCharacters = 1_000_000;
+
+/** The size of a receipt. */
+const bytes = "octet_length(leaf) + octet_length(evidence)";
+
+/** Entries of a table in the order of its key. */
+export function pageOf(ledger: string, { table, columns, after = [], through = [], limit }: Page): BoundStatement {
+  const key = keyOf(table);
+  const place = (index: number): string => `$${index + 2}`;
+  const bound = (operator: string, count: number, from: number): string =>
+    count === 0
+      ? ""
+      : ` AND (${key.slice(0, count).join(", ")}) ${operator} (${Array.from({ length: count }, (_, at) => place(from + at)).join(", ")})`;
+  const bounds = bound(">", after.length, 0) + bound("<=", through.length, after.length);
+  const [names, order] = [columns.join(", "), key.join(", ")];
+  const count = place(after.length + through.length);
+  const page = `SELECT ${names} FROM svc_gate.${table} WHERE ledger = $1${bounds} ORDER BY ${order} LIMIT ${count}`;
+  const isLarge = columns.includes("evidence");
+  const text = isLarge
+    ? `SELECT ${names} FROM (SELECT slice.*, sum(${bytes}) OVER (ORDER BY ${order}) - (${bytes}) AS before
+      FROM (${page}) slice) sized WHERE before < ${sliceCharacters} ORDER BY ${order}`
+    : page;
+  const name = nameOf(`page ${after.length} ${through.length}`, table, columns);
+  return { statement: { name, text }, values: [ledger, ...after, ...through, limit] };
+}
+
+const arrays = { digest: "bytea[]", number: "bigint[]", text: "text[]" } as const;
+
+function arrayOf(table: TableName, column: string): string {
+  const kinds: Readonly<Record<string, string>> = describedTables[table].columns;
+  return arrays[(kinds[column] ?? "text").replace("?", "") as keyof typeof arrays];
+}
+
+/** The number of each key that has an entry, and columns of the entry. @param keys column by column */
+export function entriesAt(
+  ledger: string,
+  table: TableName,
+  keys: readonly (readonly unknown[])[],
+  columns: readonly string[],
+): BoundStatement {
+  const key = keyOf(table);
+  const places = key.map((column, index) => `$${index + 2}::${arrayOf(table, column)}`);
+  const text = `SELECT asked.nth, ${columns.map((name) => `e.${name}`).join(", ")}
+    FROM unnest(${places.join(", ")}) WITH ORDINALITY AS asked (${key.join(", ")}, nth)
+    JOIN svc_gate.${table} e ON ${key.map((name) => `e.${name} = asked.${name}`).join(" AND ")} WHERE e.ledger = $1`;
+  return { statement: { name: nameOf("at", table, columns), text }, values: [ledger, ...keys] };
+}
+
+/** Entries of which a column has one of some values. */
+export function entriesWhere(
+  ledger: string,
+  table: TableName,
+  column: string,
+  values: readonly unknown[],
+): BoundStatement {
+  const names = columnsOf(table).join(", ");
+  const text = `SELECT ${names} FROM svc_gate.${table} WHERE ledger = $1 AND ${column} = ANY($2::${arrayOf(table, column)})`;
+  return { statement: { name: `where ${table} ${column}`, text }, values: [ledger, values] };
+}
+
+/** A name has at most 63 bytes. */
+function nameOf(read: string, table: TableName, columns: readonly string[]): string {
+  return `${read} ${table} ${columns.length === columnsOf(table).length ? "" : columns.join()}`;
+}
+
+export type Filters = Pick<RowQuery, "checks" | "leafHas" | "outcome" | "refused" | "session" | "tool" | "verdict">;
+
+/** Rows from $5 on below $2, newest first: at most $3 rows and $4 characters. Each filter adds a parameter. */
+export function readRows({
+  leafHas = [],
+  refused = false,
+  checks = false,
+  outcome,
+  ...equal
+}: Filters): BoundStatement {
+  const { session, tool, verdict } = equal;
+  const given = Object.entries({ session, tool, verdict }).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined,
+  );
+  // With the literal, the planner knows that the partial index of refusals has every matching row.
+  const isIndexed = refused || (verdict !== undefined && verdict !== "ALLOW");
+  const where = [
+    ...given.map(([name], at) => ` AND ${name} = $${at + 6}`),
+    ...leafHas.map((_, at) => ` AND strpos(leaf, $${at + 6 + given.length}) > 0`),
+    outcomeFilter(outcome, given.length + leafHas.length + 6),
+    refused ? " AND verdict IN ('BLOCK', 'ESCALATE')" : "",
+    checks ? ` AND verdict NOT IN ('${changeColumns.verdict}', '${resultVerdict}')` : "",
+    isIndexed ? " AND verdict <> 'ALLOW'" : "",
+  ].join("");
+  const text = `SELECT seq, leaf, evidence, session, tool, verdict FROM (
+      SELECT slice.*, sum(octet_length(leaf) + octet_length(evidence)) OVER (ORDER BY seq DESC)
+        - (octet_length(leaf) + octet_length(evidence)) AS before FROM (
+          SELECT seq, leaf, evidence, session, tool, verdict FROM svc_gate.receipts
+          WHERE ledger = $1 AND seq < $2 AND seq >= $5${where} ORDER BY seq DESC LIMIT $3) slice) sized
+    WHERE before < $4 ORDER BY seq DESC`;
+  const name = `read ${given.map(([filter]) => filter).join(" ")} ${leafHas.length} ${refused} ${checks} ${isIndexed} ${kindOf(outcome)}`;
+  const last = kindOf(outcome) === "one" ? [outcome] : [];
+  return { statement: { name, text }, values: [...given.map(([, value]) => value), ...leafHas, ...last] };
+}
+
+function kindOf(outcome: string | undefined): "any" | "missing" | "one" {
+  return outcome === undefined ? "any" : outcome === "missing" ? "missing" : "one";
+}
+
+/** Rows of observe mode have no outcome, so none is missing. No text within a leaf has quotes without a backslash. */
+function outcomeFilter(outcome: string | undefined, place: number): string {
+  const of = "SELECT FROM svc_gate.outcomes o WHERE o.ledger = $1 AND o.seq = svc_gate.receipts.seq";
+  const kind = kindOf(outcome);
+  if (kind === "any") return "";
+  return kind === "one"
+    ? ` AND EXISTS (${of} AND o.status = $${place})`
+    : ` AND strpos(leaf, '"mode":"observe"') = 0 AND NOT EXISTS (${of})`;
+}
+
+/** The numbers of rows in one statement. They are few, so that each statement is planned once. */
+const sizes = [64, 16, 4, 1] as const;
+
+/** The tables that one statement may add several rows to. */
+type Written = "effects" | "holds" | "nodes" | "receipts" | "withdrawals";
+
+export type Value = string | number | Uint8Array | null;
+
+/** The statements that add rows of one ledger. */
+export function insertions(
+  table: Written,
+  ledger: string,
+  rows: readonly (readonly Value[])[],
+): readonly BoundStatement[] {
+  const written = [];
+  for (let from = 0; from < rows.length;) {
+    const size = sizes.find((candidate) => candidate <= rows.length - from) ?? 1;
+    written.push({
+      statement: insertion(table, size),
+      values: [ledger, ...rows.slice(from, from + size).flat()],
+    });
+    from += size;
+  }
+  return written;
+}
+
+const inserting = new Map<string, Statement>();
+
+/** The statement that adds a number of rows. $1 is the ledger, and the columns of each row follow. */
+export function insertion(table: Written, rows: number): Statement {
+  const name = `${table} ${rows}`;
+  const known = inserting.get(name);
+  if (known !== undefined) return known;
+  const columns = columnsOf(table);
+  const tuples = Array.from({ length: rows }, (_, at) => {
+    const places = columns.map((_column, index) => `$${at * columns.length + index + 2}`);
+    return `($1, ${places.join(", ")})`;
+  });
+  const unlessThere = table === "holds" ? " ON CONFLICT DO NOTHING" : "";
+  const text = `INSERT INTO svc_gate.${table} (ledger, ${columns.join(", ")}) VALUES ${tuples.join(", ")}${unlessThere}`;
+  const statement = { name, text };
+  inserting.set(name, statement);
+  return statement;
+}

@@ -1,0 +1,219 @@
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { Approval } from "../../../../../core/src/approvals/mod.ts";
+import { readApprovals } from "../../../../../core/src/record/entry/approval-rows.ts";
+import { LedgerRefused, Unreadable } from "../../errors.ts";
+import {
+  columnsOf,
+  entryReader,
+  keyOf,
+  keyWriter,
+  keyIn,
+  storedIn,
+  tallyEvents,
+  untilDamaged,
+  type WithoutPromises,
+  type ApprovalQuery,
+  type Column,
+  type Counters,
+  type Description,
+  type Entry,
+  type EventTally,
+  type Key,
+  type Range,
+  type RowQuery,
+  type RowSlice,
+  type TableName,
+  type Tables,
+  type Value,
+  type TablesHead,
+  type WaitingApprovals,
+} from "../tables.ts";
+import { listApprovals, waitingApprovals } from "./approval-reads.ts";
+import { readCounters, readMeta } from "./file.ts";
+import { bounded, searchRows } from "./search.ts";
+
+type Columns = readonly unknown[];
+
+/** So many rows are read at once, which is faster; of more, only as many as their size permits. */
+const fewRows = 128;
+
+/** The tables of a file. Each statement sees one state of the file. */
+export class SqliteTables implements WithoutPromises<Tables> {
+  readonly #database: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+  #counters: { readonly version: unknown; readonly counters: Counters } | undefined;
+
+  constructor(database: DatabaseSync) {
+    this.#database = database;
+  }
+
+  /** A statement that returns arrays, which cost a third of the driver's objects. */
+  #prepared(sql: string): StatementSync {
+    const known = this.#statements.get(sql);
+    if (known !== undefined) return known;
+    const statement = this.#database.prepare(sql);
+    statement.setReturnArrays(true);
+    this.#statements.set(sql, statement);
+    return statement;
+  }
+
+  description(): Description {
+    const meta = readMeta(this.#database);
+    if (meta === undefined) throw new LedgerRefused("there is no ledger in this file: it is empty");
+    const { log, counterSecret, signer, firstKey } = meta;
+    return { log, counterSecret, signer, firstKey };
+  }
+
+  head(): TablesHead {
+    return readable(() => {
+      // As text, because the driver may not be able to read a changed number.
+      const [last] = this.#prepared("SELECT cast(max(seq) AS TEXT) FROM receipts").get() as unknown as Columns;
+      return { rows: Number(last ?? 0) };
+    });
+  }
+
+  /** Reads the counters again only after a commit of another connection. */
+  counters(): Counters {
+    return readable(() => {
+      const [version] = this.#prepared("PRAGMA data_version").get() as unknown as Columns;
+      const known = this.#counters?.version === version ? this.#counters : undefined;
+      this.#counters = known ?? { version, counters: readCounters(this.#database) };
+      return this.#counters.counters;
+    });
+  }
+
+  page<T extends TableName, C extends Column<T> = Column<T>>(
+    table: T,
+    range: Range,
+    columns: readonly C[] = columnsOf(table) as readonly C[],
+  ): readonly Pick<Entry<T>, C>[] {
+    try {
+      return this.#page(table, range, columns);
+    } catch (error) {
+      this.#statements.clear(); // A read that has failed leaves its error in its statement.
+      if (range.limit === 1) throw asUnreadable(error);
+      // Entries are read one by one, to find the first damaged one.
+      return readable(() => this.#page(table, { ...range, limit: 1 }, columns));
+    }
+  }
+
+  #page<T extends TableName, C extends Column<T>>(
+    table: T,
+    range: Range,
+    columns: readonly C[],
+  ): readonly Pick<Entry<T>, C>[] {
+    const bounds: Partial<Range> = table === "receipts" ? rowBounds : {};
+    const { after = bounds.after, through = bounds.through, limit } = range;
+    const key = keyOf(table);
+    const within = [after && bound(key, ">", after), through && bound(key, "<=", through)].filter(Boolean);
+    const where = within.length === 0 ? "" : ` WHERE ${within.join(" AND ")}`;
+    const sql = `SELECT ${columns.join(", ")} FROM ${table}${where} ORDER BY ${key.join(", ")} LIMIT ?`;
+    const values = [after, through].flatMap((of) => (of === undefined ? [] : keyWriter(table)(of)));
+    const statement = this.#prepared(sql);
+    const mayBeLarge = limit > fewRows && columns.some((name) => name === "evidence");
+    const found = mayBeLarge ? bounded(statement.iterate(...values, limit)) : statement.all(...values, limit);
+    return untilDamaged(found as Iterable<Columns>, entryReader(table, columns));
+  }
+
+  at<T extends TableName, C extends Column<T> = Column<T>>(
+    table: T,
+    keys: readonly Key[],
+    columns: readonly C[] = columnsOf(table) as readonly C[],
+  ): readonly (Pick<Entry<T>, C> | undefined)[] {
+    const where = keyOf(table).map((name) => `${name} = ?`);
+    const statement = this.#prepared(`SELECT ${columns.join(", ")} FROM ${table} WHERE ${where.join(" AND ")}`);
+    const entryOf = entryReader(table, columns);
+    const stored = keyWriter(table);
+    return eachReadable(keys, (key) => {
+      const found = statement.get(...stored(key)) as unknown as Columns | undefined;
+      return found && entryOf(found);
+    });
+  }
+
+  where<T extends TableName>(table: T, column: Column<T>, values: readonly Value[]): readonly Entry<T>[] {
+    const columns = columnsOf(table);
+    const statement = this.#prepared(`SELECT ${columns.join(", ")} FROM ${table} WHERE ${column} = ?`);
+    const entryOf = entryReader(table, columns);
+    return eachReadable(values, (value) =>
+      (statement.all(storedIn(table, column, value)) as unknown as readonly Columns[]).map(entryOf),
+    ).flat();
+  }
+
+  tally(after: Key | undefined, through: number): EventTally {
+    const key = keyOf("effects");
+    return readable(() => {
+      const from = after === undefined ? [] : keyWriter("effects")(after);
+      const low = after === undefined ? "true" : bound(key, ">", after);
+      const order = key.join(", ");
+      const end = this.#prepared(
+        `SELECT ${order} FROM effects WHERE ${low} ORDER BY ${order} LIMIT 1 OFFSET ${tallyEvents - 1}`,
+      ).get(...from) as unknown as Columns | undefined;
+      const to =
+        end && keyIn("effects", entryReader("effects", key as readonly Column<"effects">[])(end) as Entry<"effects">);
+      const high = to === undefined ? "true" : bound(key, "<=", to);
+      const counted = this.#prepared(
+        `SELECT count(*) FILTER (WHERE folded IS NULL AND seq <= ?), count(folded),
+           count(*) FILTER (WHERE seq > (SELECT coalesce(max(seq), 0) FROM receipts)),
+           (SELECT coalesce(max(seq), 0) FROM receipts) FROM effects WHERE ${low} AND ${high}`,
+      ).get(through, ...from, ...(to === undefined ? [] : keyWriter("effects")(to)));
+      const [live = 0, folded = 0, beyond = 0, last = 0] = (counted as unknown as Columns).map(Number);
+      return { to, live, folded, beyond, last };
+    });
+  }
+
+  totals(places: readonly Key[]): readonly (string | undefined)[] {
+    const before = this.#prepared(
+      "SELECT total FROM effects WHERE counter = ? AND key = ? AND (at, seq) < (?, ?) ORDER BY at DESC, seq DESC LIMIT 1",
+    );
+    const stored = keyWriter("effects");
+    return eachReadable(places, (place) => {
+      const [total] = (before.get(...stored(place)) ?? []) as unknown as readonly string[];
+      return total;
+    });
+  }
+
+  find(query: RowQuery): RowSlice {
+    return searchRows(this.#database, this.head().rows, query);
+  }
+
+  /** Without the calls, which are much larger. */
+  approvals(query: ApprovalQuery): readonly Approval[] {
+    return readApprovals(listApprovals(this.#database, query));
+  }
+
+  waiting(at: number): WaitingApprovals {
+    return waitingApprovals(this.#database, at);
+  }
+}
+
+/** The driver throws for other numbers. The walk finds a row with one at the place where it is missing. */
+const rowBounds: Pick<Range, "after" | "through"> = {
+  after: [Number.MIN_SAFE_INTEGER - 1],
+  through: [Number.MAX_SAFE_INTEGER],
+};
+
+function bound(key: readonly string[], operator: "<=" | ">", { length }: Key): string {
+  return `(${key.slice(0, length).join(", ")}) ${operator} (${Array.from({ length }, () => "?").join(", ")})`;
+}
+
+/** @throws {Unreadable} if the file is damaged where it is read */
+function readable<Found>(read: () => Found): Found {
+  return eachReadable([undefined], read)[0] as Found;
+}
+
+/** Reads once for each of some keys. @throws {Unreadable} with the place of the key at which the file is damaged */
+function eachReadable<Each, Found>(keys: readonly Each[], read: (key: Each) => Found): readonly Found[] {
+  const found: Found[] = [];
+  try {
+    for (const key of keys) found.push(read(key));
+    return found;
+  } catch (error) {
+    throw asUnreadable(error, found.length);
+  }
+}
+
+/** A failing disk is a fault and does not mean a damaged file. */
+export function asUnreadable(error: unknown, index?: number): unknown {
+  const { errcode, message } = error as Error & { readonly errcode?: number };
+  return [7, 10, 13].includes((errcode ?? 0) & 0xff) ? error : new Unreadable(message, index);
+}

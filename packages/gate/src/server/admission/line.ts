@@ -1,0 +1,181 @@
+import { bad, good, limits, refuse, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
+import { stopping } from "./batcher.ts";
+import { Holdings, type Holder } from "./holdings.ts";
+
+/** How many requests have a place at once. */
+export interface LineOptions {
+  readonly ofKeyMax: number;
+  readonly ofTenantMax: number;
+  /** Of all tenants. */
+  readonly max?: number;
+  /** How many requests of one key may wait. */
+  readonly waitingOfKeyMax?: number;
+  /** Makes the refusal of a request from the numbers of those that wait: of its key, and all. */
+  readonly refusal?: (ofKey: number, all: number) => Refusal;
+}
+
+/** A place in a line, or the claim to one. */
+export interface Ticket {
+  readonly holder: Holder;
+  /** Those of one key go in this order. */
+  readonly number: number;
+}
+
+interface Waiting {
+  readonly ticket: Ticket;
+  /** Called when it has a place, or is refused one. */
+  readonly settle: (refusal?: Refusal) => void;
+}
+
+/**
+ * Requests that wait for one of few places. The next place goes to the tenant that has the fewest, among equals to the one
+ * that has waited longest for one; and so to one of its keys. So a key with many requests delays only its own.
+ */
+export class Line {
+  readonly #options: LineOptions;
+  readonly #placed = new Holdings<Ticket>();
+  readonly #waiting = new Holdings<Waiting>();
+  /** Those that have given their place back for a while. */
+  readonly #returning = new Holdings<Waiting>();
+  /** When each tenant and each key last got a place, as a number that only grows. */
+  readonly #served = new Map<string, number>();
+  #places = 0;
+  #tickets = 0;
+  #isClosed = false;
+
+  constructor(options: LineOptions) {
+    this.#options = options;
+  }
+
+  /** The number of requests that wait. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /**
+   * Waits for a place.
+   *
+   * @param signal aborts if nobody waits for the answer any more; then the ticket has no place
+   * @returns a ticket to give back with `leave`, or a refusal if too many wait
+   */
+  async enter(holder: Holder, signal: AbortSignal): Promise<Result<Ticket, Refusal>> {
+    const waiting = this.#waiting;
+    const { waitingOfKeyMax = limits.readsWaitingOfKeyMax, refusal: full = tooManyReads } = this.#options;
+    const ofKey = waiting.of(holder);
+    const isFull = waiting.size >= limits.readsWaitingMax && ofKey >= limits.readsWaitingMax / (waiting.holders + 1);
+    if (ofKey >= waitingOfKeyMax || isFull) return bad(full(ofKey, waiting.size));
+    if (this.#isClosed && !this.#hasPlace(holder)) return bad(stopping);
+    const ticket = { holder, number: (this.#tickets += 1) };
+    const refusal = await this.#wait(this.#waiting, ticket, signal);
+    return refusal === undefined ? good(ticket) : bad(refusal);
+  }
+
+  /** Waits for a place for a ticket that has given its place back. It is not refused, and later ones of its key wait for it. */
+  async again(ticket: Ticket, signal: AbortSignal): Promise<void> {
+    await this.#wait(this.#returning, ticket, signal);
+  }
+
+  /** Do requests of other keys wait? */
+  isWanted({ tenant, id }: Holder): boolean {
+    return this.#candidates.some(({ ticket: { holder } }) => holder.tenant !== tenant || holder.id !== id);
+  }
+
+  get #candidates(): readonly Waiting[] {
+    return [...this.#returning.oldest, ...this.#waiting.oldest];
+  }
+
+  #wait(among: Holdings<Waiting>, ticket: Ticket, signal: AbortSignal): Promise<Refusal | undefined> {
+    if (signal.aborted) return Promise.resolve(undefined);
+    if (this.#hasPlace(ticket.holder)) {
+      this.#place(ticket);
+      return Promise.resolve(undefined);
+    }
+    return new Promise((settle) => {
+      const leave = (): void => this.#settle(waiting);
+      const waiting: Waiting = {
+        ticket,
+        settle: (refusal) => {
+          signal.removeEventListener("abort", leave);
+          settle(refusal);
+        },
+      };
+      among.add(waiting, ticket.holder);
+      signal.addEventListener("abort", leave, { once: true });
+    });
+  }
+
+  #place(ticket: Ticket): void {
+    const { tenant, id } = ticket.holder;
+    this.#placed.add(ticket, ticket.holder);
+    this.#places += 1;
+    if (this.#served.size > servedMax) this.#served.clear();
+    for (const name of [nameOf(tenant), nameOf(tenant, id)]) this.#served.set(name, this.#places);
+  }
+
+  #servedAt(...of: Parameters<typeof nameOf>): number {
+    return this.#served.get(nameOf(...of)) ?? 0;
+  }
+
+  /** Gives a place back. A ticket without one changes nothing. */
+  leave(ticket: Ticket): void {
+    this.#placed.delete(ticket);
+    if (this.#placed.size + this.#waiting.size + this.#returning.size === 0) this.#served.clear();
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      this.#place(next.ticket);
+      this.#settle(next);
+    }
+  }
+
+  /** Refuses the requests that wait, from now on. */
+  close(): void {
+    this.#isClosed = true;
+    for (const waiting of this.#waiting.all) this.#settle(waiting, stopping);
+  }
+
+  #settle(waiting: Waiting, refusal?: Refusal): void {
+    this.#waiting.delete(waiting);
+    this.#returning.delete(waiting);
+    waiting.settle(refusal);
+  }
+
+  #hasPlace(holder: Holder): boolean {
+    const { ofKeyMax, ofTenantMax, max = Infinity } = this.#options;
+    const placed = this.#placed;
+    return placed.size < max && placed.ofTenant(holder.tenant) < ofTenantMax && placed.of(holder) < ofKeyMax;
+  }
+
+  #next(): Waiting | undefined {
+    let [first, least]: [Waiting | undefined, readonly number[]] = [undefined, []];
+    for (const each of this.#candidates) {
+      if (!this.#hasPlace(each.ticket.holder)) continue;
+      const rank = this.#rank(each.ticket);
+      if (first === undefined || isBefore(rank, least)) [first, least] = [each, rank];
+    }
+    return first;
+  }
+
+  /** The places of its tenant, and when that last got one; the same of its key; its number. */
+  #rank({ holder, number }: Ticket): readonly number[] {
+    const { tenant, id } = holder;
+    const placed = this.#placed;
+    return [placed.ofTenant(tenant), this.#servedAt(tenant), placed.of(holder), this.#servedAt(tenant, id), number];
+  }
+}
+
+/** Past so many names, the line forgets who was served when: then some may wait a little longer once. */
+const servedMax = 10_000;
+
+/** A tenant, or one of its keys. An id of a tenant has no line break. */
+function nameOf(tenant: string | null, id?: string): string {
+  const of = tenant === null ? "root" : `tenant ${tenant}`;
+  return id === undefined ? of : `${of}\n${id}`;
+}
+
+function isBefore(rank: readonly number[], other: readonly number[]): boolean {
+  const at = rank.findIndex((value, index) => value !== other[index]);
+  return at !== -1 && (rank[at] ?? 0) < (other[at] ?? 0);
+}
+
+function tooManyReads(ofKey: number, all: number): Refusal {
+  return refuse("too-many-waiting", `${ofKey} reads of this key and ${all} in all wait: ask again soon`);
+}

@@ -1,0 +1,103 @@
+import {
+  actBody,
+  applyAct,
+  approvalText,
+  isOpen,
+  quorumOf,
+  type Approval,
+  type ApprovalAct,
+  type Quorum,
+} from "../../../../core/src/approvals/mod.ts";
+import { foldApproval } from "../../../../core/src/record/entry/mod.ts";
+import { Fault } from "../../ledger/errors.ts";
+import type { AppendTransaction, StoredEffect } from "../../ledger/mod.ts";
+import type { TimedTransaction } from "../policy/active-ledger.ts";
+import type { ActivePolicy } from "../policy/active-policy.ts";
+import { gateName } from "../policy/reserved-names.ts";
+import { isOwnCall, type DecidedByPersons, type Deciders } from "./deciders.ts";
+
+/** The amounts that open approvals hold, by their rows. */
+export type Holds = ReadonlyMap<number, readonly StoredEffect[]>;
+
+/** An act about approvals, and who did it. */
+export interface OwnedAct {
+  readonly act: ApprovalAct;
+  /** The name of the key, or of the gate. */
+  readonly by: string;
+  readonly reason: string;
+}
+
+/** Counts the votes of an approval with the keys, persons and groups of now. */
+export function quorumNow(
+  approval: DecidedByPersons & Pick<Approval, "votes">,
+  deciders: Deciders,
+  { policySet }: ActivePolicy,
+  now: number,
+): Quorum {
+  const { self } = policySet.approvals;
+  return quorumOf(approval.asking.needs, approval.votes, (vote) => {
+    const voter = deciders.voter(vote.key, now);
+    return voter !== undefined && !self && isOwnCall(voter, approval, deciders) ? undefined : voter;
+  });
+}
+
+/**
+ * Appends the row of an act, and keeps the approvals as it leaves them.
+ *
+ * @param holds what the approvals hold, so that it ends with them; absent if it has ended already
+ * @returns the approvals afterwards
+ */
+export function enact(
+  { transaction, at }: TimedTransaction,
+  { contract, mode }: Pick<ActivePolicy, "contract" | "mode">,
+  { act, by, reason }: OwnedAct,
+  { approvals, holds }: { readonly approvals: readonly Approval[]; readonly holds?: Holds },
+): readonly Approval[] {
+  transaction.change({ act: act.act, at, body: actBody(act), by, contract, mode, reason: `Svc: ${reason}` });
+  const place = { seq: transaction.head.seq, at, by };
+  return approvals.map((approval) => {
+    const after = applyAct(approval, act, place);
+    if (after === undefined) throw new Fault(`the approval of row ${approval.row} cannot take ${act.act}`);
+    if (holds !== undefined && !isOpen(after)) transaction.release(after.row, holds.get(after.row) ?? []);
+    transaction.keepApproval(after);
+    return after;
+  });
+}
+
+/** Ends the approvals whose time is over with one row, and what they hold with them. @returns them afterwards */
+export async function endDue(timed: TimedTransaction, policy: ActivePolicy): Promise<readonly Approval[]> {
+  const due = await timed.transaction.dueApprovals(timed.at);
+  if (due.length === 0) return [];
+  const rows = due.map(({ row }) => row).toSorted((a, b) => a - b);
+  const { holds } = await timed.transaction.approvals({ attaches: [], rows, keys: [], at: timed.at });
+  const reason = due.length === 1 ? "an approval expired" : `${due.length} approvals expired`;
+  const act = { act: { act: "approval.expire", rows }, by: gateName, reason } as const;
+  return enact(timed, policy, act, { approvals: due, holds: holdsByRow(holds) });
+}
+
+export function holdsByRow(holds: readonly StoredEffect[]): Holds {
+  return Map.groupBy(holds, ({ seq }) => seq);
+}
+
+type FoundApprovals = Awaited<ReturnType<AppendTransaction["approvals"]>>;
+
+/**
+ * Folds approvals from their rows again before they are used. The table only says where to look.
+ *
+ * @param read what the look-up of the approvals read in this transaction
+ */
+export function requireRows(approvals: readonly Approval[], read: Pick<FoundApprovals, "kept" | "votes">): void {
+  const rows = new Map([...read.kept.map(({ row }) => row), ...read.votes].map((row) => [row.seq, row]));
+  for (const approval of approvals) {
+    const numbers = [approval.row, ...approval.votes.map(({ row }) => row)];
+    const folded = foldApproval(numbers.flatMap((row) => rows.get(row) ?? []));
+    const isSame = folded !== undefined && boundText(folded) === boundText(approval);
+    if (!isSame)
+      throw new Fault(`the approval of row ${approval.row} is not what its rows say: restore the ledger from a backup`);
+  }
+}
+
+/** Everything about an approval but how often it was asked. */
+function boundText(approval: Approval): string {
+  return approvalText({ ...approval, asked: 0, own: [], changed: 0 });
+}

@@ -1,0 +1,229 @@
+import {
+  askedMember,
+  grantsMax,
+  inputMembers,
+  isAmong,
+  memberText,
+  sessionName,
+  type Approval,
+  type ComparedCall,
+  type Grant,
+  type GrantBody,
+  type GrantOffer,
+} from "../../../../core/src/approvals/mod.ts";
+import { grantRows, parseLeaf, type StoredRow } from "../../../../core/src/record/entry/mod.ts";
+import type { Route } from "../../../../core/src/contract/ir.ts";
+import {
+  bad,
+  good,
+  isPartOf,
+  nearest,
+  overlaps,
+  pathNames,
+  quote,
+  refuse,
+  type Json,
+  type JsonObject,
+  type Refusal,
+  type Result,
+} from "../../../../core/src/wire/mod.ts";
+import { invalid } from "../request/body.ts";
+
+/** What a person asks a grant to be. */
+export interface AskedGrant {
+  /** Milliseconds since the epoch; undefined means as long as the rules let it. */
+  readonly until: number | undefined;
+  /** Undefined means as many as the rules let it. */
+  readonly uses: number | undefined;
+  /** True for every session of the key. */
+  readonly anySession: boolean;
+  /** Members besides those that the rules pin. */
+  readonly pins: readonly string[];
+  /** Members of the input that the call lacks, and that later calls may have. */
+  readonly free: readonly string[];
+  /** The most that all uses may add, by the name of the number; decimals. */
+  readonly amounts: Readonly<Record<string, string>>;
+}
+
+type Digest = (text: string) => string;
+type Schemas = Route["schemas"];
+
+/**
+ * What may differ in a call of a grant: members of the source's input that nothing binds, members that the person freed,
+ * and facts that the rules or their reasons read.
+ */
+export function freeMembers(
+  { input }: ComparedCall,
+  { pins = [], sums = [], most = [], least = [], free = [] }: Partial<GrantOffer>,
+): readonly string[] {
+  const bound = [...pins, ...sums, ...most, ...least];
+  const members = input === undefined ? [] : inputMembers(input);
+  const paths = members.map(({ path }) => path);
+  // The members of an object follow it.
+  const isAround = (path: string, index: number): boolean => isPartOf(paths[index + 1] ?? "", path);
+  const found = paths.filter((path, index) => !isAmong(path, bound) && !isAround(path, index));
+  return [...new Set([...found, ...free])].toSorted();
+}
+
+/**
+ * Makes the body of a grant from a call that a person was asked about.
+ *
+ * @param contract SHA-256 of the contract in force, in hex
+ */
+export function grantBody(
+  { approval, row }: { readonly approval: Approval; readonly row: StoredRow },
+  asked: AskedGrant,
+  {
+    person,
+    at,
+    contract,
+    digest,
+    schemas,
+  }: {
+    readonly person: string;
+    readonly at: number;
+    readonly contract: string;
+    readonly digest: Digest;
+    readonly schemas: readonly Schemas[];
+  },
+): Result<GrantBody, Refusal> {
+  const { asking, key, session, tool } = approval;
+  const offer = asking.grants;
+  if (offer === undefined)
+    return bad(
+      refuse("grant-refused", "a rule that asked for this call has no `grants`, so each call needs its own decision"),
+    );
+  if (parseLeaf(row.leaf)?.contract !== `sha256:${contract}`)
+    return bad(
+      refuse("grant-refused", "the contract has changed since the call was asked: make the grant from a later call"),
+    );
+  const length = lengthFor(offer, asked, at);
+  if (!length.ok) return length;
+  const source = grantRows.recordedCall(row);
+  const bounds = boundsFor(source, offer, asked, { digest, schemas });
+  if (!bounds.ok) return bounds;
+  const amounts = amountsFor(source, offer.sums, asked.amounts);
+  if (!amounts.ok) return amounts;
+  return good({
+    ...length.value,
+    ...bounds.value,
+    amounts: amounts.value,
+    asked: approval.at,
+    causes: asking.causes,
+    key,
+    needs: asking.needs,
+    person,
+    place: asked.anySession ? null : digest(sessionName(key, session)),
+    source: approval.row,
+    tool,
+  });
+}
+
+function lengthFor(
+  offer: GrantOffer,
+  { until: end, uses = offer.uses }: AskedGrant,
+  at: number,
+): Result<Pick<GrantBody, "until" | "uses">, Refusal> {
+  const until = end ?? at + offer.at_most;
+  const longest = `${offer.at_most / 1000} seconds from now, the longest time that the rules permit`;
+  if (until <= at || until > at + offer.at_most) return invalid(`"until" must be within ${longest}`);
+  if (uses > offer.uses) return invalid(`"uses" must be at most ${offer.uses}, which the rules permit`);
+  return good({ until, uses });
+}
+
+/** What each call must share with the source, and what may differ. */
+function boundsFor(
+  source: ComparedCall,
+  { pins: own, sums, most = [], least = [], free: offered = [] }: GrantOffer,
+  asked: AskedGrant,
+  { digest, schemas }: { readonly digest: Digest; readonly schemas: readonly Schemas[] },
+): Result<Pick<GrantBody, "free" | "least" | "most" | "pins">, Refusal> {
+  const pins = [...new Set([...own, ...asked.pins])].toSorted();
+  const bound = [...pins, ...sums, ...most, ...least];
+  const [problem] = [
+    ...asked.pins.flatMap((member) => pinProblem(member, source, schemas)),
+    ...asked.free.flatMap((member) => freeProblem(member, source, schemas, bound)),
+  ];
+  if (problem !== undefined) return bad(refuse("grant-refused", problem));
+  const free = [...new Set(asked.free), ...offered.filter((member) => !pins.includes(member))].toSorted();
+  const digests = pins.map((pin) => [pin, grantRows.pinDigest(pin, memberText(source, pin), digest)] as const);
+  return good({ free, least, most, pins: Object.fromEntries(digests) });
+}
+
+/** Why a person cannot pin a member. */
+function pinProblem(member: string, source: ComparedCall, schemas: readonly Schemas[]): readonly string[] {
+  const hope = memberText(source, member) === undefined ? hopeOf(member, schemas) : "named";
+  if (hope === "named") return [];
+  const hint = hintFor(member, source);
+  if (hope === "other" && hint === "") return [];
+  return [`neither the call nor a schema of its tool has ${quote(member)}${hint}`];
+}
+
+/** Why a person cannot free a member. */
+function freeProblem(
+  member: string,
+  source: ComparedCall,
+  schemas: readonly Schemas[],
+  bound: readonly string[],
+): readonly string[] {
+  const name = quote(member);
+  if (hopeOf(member, schemas) === "none") return [`a call of the tool cannot have ${name}${hintFor(member, source)}`];
+  if (bound.some((each) => overlaps(askedMember(each) ?? each, member)))
+    return [`a grant cannot free ${name}: it is bound, or it holds a member that is`];
+  return memberText(source, member) === undefined
+    ? []
+    : [`the call has ${name}, and a grant frees only members that the call lacks`];
+}
+
+function hintFor(member: string, { input, platform }: ComparedCall): string {
+  const known = [...inputMembers(input ?? new Map()), ...inputMembers(platform ?? new Map(), "platform")];
+  const near = nearest(
+    member,
+    known.map(({ path }) => path),
+  );
+  return near === undefined ? "" : `; did you mean ${quote(near)}?`;
+}
+
+/** Could a call that all schemas accept have a member: do they refuse it, does one name it, or is it among others? */
+function hopeOf(member: string, schemas: readonly Schemas[]): "named" | "none" | "other" {
+  const [root, ...names] = pathNames(member) ?? [];
+  const hopes = schemas.map(({ input, platform }) => hopeIn(root === "input" ? input : platform, names));
+  return hopes.find((hope) => hope === "none") ?? hopes.find((hope) => hope === "named") ?? "other";
+}
+
+function hopeIn(schema: Json | undefined, [name, ...names]: readonly string[]): ReturnType<typeof hopeOf> {
+  if (name === undefined) return "named";
+  if (!(schema instanceof Map)) return "other";
+  const [types, properties, others] = ["type", "properties", "additionalProperties"].map((keyword) =>
+    (schema as JsonObject).get(keyword),
+  );
+  if (types !== undefined && ![types].flat().includes("object")) return "none";
+  // The schema is elsewhere, and this does not look for it.
+  if (schema.has("$ref") || schema.has("anyOf")) return "named";
+  const own: Json | undefined = properties instanceof Map ? (properties as JsonObject).get(name) : undefined;
+  if (own !== undefined) return hopeIn(own, names);
+  return others === false ? "none" : "other";
+}
+
+function amountsFor(
+  source: ComparedCall,
+  sums: readonly string[],
+  asked: AskedGrant["amounts"],
+): Result<Readonly<Record<string, string>>, Refusal> {
+  if (grantRows.sourceNumbers(sums, source) === undefined)
+    return bad(refuse("grant-refused", `the call does not have each of these numbers: ${sums.join(", ")}`));
+  const stranger = Object.keys(asked).find((member) => !sums.includes(member));
+  if (stranger !== undefined) return invalid(`"amounts" has ${quote(stranger)}, which no counter of the tool adds up`);
+  const missing = sums.find((member) => asked[member] === undefined);
+  if (missing !== undefined)
+    return invalid(`"amounts" must have ${quote(missing)}: how much all calls of the grant may add together`);
+  return good(Object.fromEntries(sums.map((member) => [member, asked[member] ?? "0"])));
+}
+
+/** Refuses a grant if too many are in force. */
+export function requireRoom(grants: readonly Grant[], at: number): Result<void, Refusal> {
+  const inForce = grants.filter(({ until }) => at < until).length;
+  return inForce < grantsMax
+    ? good(undefined)
+    : bad(refuse("grant-refused", `${grantsMax} grants are in force: revoke some of them`));
+}

@@ -1,0 +1,114 @@
+import {
+  limits,
+  parseCheckRequest,
+  quote,
+  refuse,
+  typeName,
+  type Json,
+  type JsonDocument,
+  type JsonObject,
+  type Refusal,
+  type Result,
+} from "../../../../core/src/wire/mod.ts";
+import { gateHistory } from "../policy/active-ledger.ts";
+import type { AskedExplanation } from "../policy/hooks.ts";
+import { readBody, sendJson, Wrong } from "../request/body.ts";
+import { plainDecimal } from "./outcomes.ts";
+import { inPlace } from "./reading.ts";
+import { refuseWith } from "./refusing.ts";
+import type { RouteCall } from "./route.ts";
+
+/** Handles POST /explain: how the verdict on a call or a receipt is reached. It records and counts nothing. */
+export async function explain(call: RouteCall): Promise<unknown> {
+  const { gate, key, reply, request, service } = call;
+  const { explain: explainCall } = service.hooks;
+  if (explainCall === undefined)
+    return refuseWith(reply, refuse("not-found", "this gate was started without explanations"));
+  if (key?.scopes.has("check") === true && !key.scopes.has("receipts"))
+    return refuseWith(reply, refuse("forbidden", probing(key.name)));
+  const refused = charge(call);
+  if (refused !== undefined) return refuseWith(reply, refused);
+  return inPlace(call, "explanation", async (read) => {
+    const asked = await read.run(() => readAsked(request.body));
+    if (!asked.ok) return refuseWith(reply, asked.problem);
+    if (typeof asked.value.of === "number" && key?.scopes.has("receipts") !== true)
+      return refuseWith(reply, refuse("forbidden", `the key ${quote(key?.name ?? "")} lacks the scope "receipts"`));
+    const { policySet, mode } = gate.policy;
+    const inForce = { text: policySet.text, mode };
+    const wanted = { ...asked.value, key: key?.name ?? "", inForce };
+    const explained = await explainCall(wanted, await gateHistory(gate.ledger, gate.policy), (workedMs) =>
+      read.rest(workedMs),
+    );
+    return explained.ok ? sendJson(reply, explained.value) : refuseWith(reply, explained.problem);
+  });
+}
+
+/** An agent could try out calls until one passes. A key with `receipts` sees the counters anyway. */
+function probing(name: string): string {
+  return `the key ${quote(name)} checks calls, so it needs the scope "receipts" too: use a key without "check"`;
+}
+
+/** Charges the gate's rate: compiling a contract takes time. */
+function charge({ service, tenant }: RouteCall): Refusal | undefined {
+  const charged = service.explainRates.charge({ id: tenant ?? "", tenant, rate: null });
+  if (charged?.ok !== false) return undefined;
+  const sentence = `this gate explains ${limits.explainsPerSecond} calls a second, or ${limits.explainsBurst} at once`;
+  return { ...refuse("rate-limited", sentence), retrySeconds: charged.nextSeconds };
+}
+
+type Asked = Omit<AskedExplanation, "inForce" | "key">;
+
+/** Refuses what POST /check refuses, with the same sentence. */
+function readAsked(body: unknown): Result<Asked, Refusal> {
+  const asked = readBody(body, ["call", "receipt", "contract", "under", "counters"], askedIn);
+  const call = asked.ok && typeof asked.value.of === "string" ? parseCheckRequest(asked.value.of) : asked;
+  return call.ok ? asked : call;
+}
+
+function askedIn(members: JsonObject, document: JsonDocument): Asked {
+  if (members.has("call") === members.has("receipt"))
+    throw new Wrong('the body must have either "call", the body of a POST /check, or "receipt", a number');
+  const of = members.has("call") ? callIn(document) : receiptIn(members.get("receipt"));
+  const under = underIn(document);
+  const counters = countersIn(members.get("counters"));
+  if (under === "recorded" && typeof of === "string") throw new Wrong('"under" can be recorded only with "receipt"');
+  if (under === "recorded" && counters.size > 0)
+    throw new Wrong(
+      '"counters" cannot change what the receipt recorded: leave it out, or decide under another contract',
+    );
+  return { of, under, counters };
+}
+
+function callIn(document: JsonDocument): string {
+  const call = document.members.get("call");
+  if (!(call instanceof Map)) throw new Wrong(`"call" must be an object, not ${typeName(call ?? null)}`);
+  return document.source("call") ?? "";
+}
+
+function receiptIn(receipt: Json | undefined): number {
+  if (typeof receipt === "number" && Number.isSafeInteger(receipt) && receipt >= 1) return receipt;
+  throw new Wrong('"receipt" must be the number of a receipt, a whole number from 1');
+}
+
+function underIn({ members }: JsonDocument): Asked["under"] {
+  const [under, contract] = [members.get("under"), members.get("contract")];
+  if (contract !== undefined && under !== undefined) throw new Wrong('"contract" and "under" exclude each other');
+  if (contract !== undefined && typeof contract !== "string")
+    throw new Wrong(`"contract" must be the text of a contract, not ${typeName(contract)}`);
+  if (contract !== undefined) return { pasted: contract };
+  if (under === undefined || under === "in-force" || under === "recorded") return under ?? "in-force";
+  throw new Wrong('"under" must be in-force or recorded');
+}
+
+function countersIn(counters: Json | undefined): ReadonlyMap<string, string> {
+  if (counters === undefined) return new Map();
+  if (!(counters instanceof Map)) throw new Wrong(`"counters" must be an object, not ${typeName(counters)}`);
+  const given = new Map<string, string>();
+  for (const [name, value] of counters as ReadonlyMap<string, Json>) {
+    const decimal = plainDecimal(value);
+    if (decimal === undefined)
+      throw new Wrong(`the counter ${quote(name)} must be a number of 0 or more, without an exponent`);
+    given.set(name, decimal);
+  }
+  return given;
+}

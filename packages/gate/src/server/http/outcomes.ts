@@ -1,0 +1,69 @@
+import type { FastifyReply } from "fastify";
+import { outcomeRows } from "../../../../core/src/record/entry/mod.ts";
+import { Decimal, typeName, utf8Bytes, type Json, type JsonObject, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
+import type { Key } from "../keys/keys.ts";
+import type { AskedOutcome, Reported } from "../outcomes/desk.ts";
+import { readBody, refuseWrong, requireMembers, Wrong } from "../request/body.ts";
+import { refuseWith, sendResult } from "./refusing.ts";
+import type { RouteCall } from "./route.ts";
+
+const refBytesMax = 256;
+const digitsMax = 40;
+
+/** Handles POST /outcomes: records what became of a call that was let through. */
+export async function reportOutcome({ gate, key, request, reply }: RouteCall): Promise<FastifyReply> {
+  const asked = readBody(request.body, ["receipt", "status", "amount", "ref"], outcomeIn);
+  if (!asked.ok) return refuseWith(reply, asked.problem);
+  const { name, scopes } = key as Key;
+  const reporter = { name, mayLower: scopes.has("outcome") && !scopes.has("check") };
+  const reported = await gate.outcomes.report(reporter, asked.value);
+  return sendResult(reply, reported, (done) => outcomeJson(asked.value, done));
+}
+
+function outcomeJson({ seq, hash }: AskedOutcome, { outcome, receipt, warnings }: Reported): object {
+  return {
+    status: outcome.status,
+    receipt: { seq, hash },
+    outcome: { seq: receipt.seq, hash: receipt.hash },
+    ...(warnings.length > 0 && { warnings }),
+  };
+}
+
+/** Reads the members of a body of POST /outcomes. */
+export function askedOutcome(members: JsonObject): Result<AskedOutcome, Refusal> {
+  return refuseWrong(() => outcomeIn(members));
+}
+
+function outcomeIn(members: JsonObject): AskedOutcome {
+  const [amount, ref] = [members.get("amount"), members.get("ref")];
+  const place = receiptIn(members.get("receipt"));
+  const status = outcomeRows.outcomeStatuses.find((each) => each === members.get("status"));
+  if (status === undefined) throw new Wrong('"status" must be done, failed or unknown');
+  const text = amount === undefined ? undefined : plainDecimal(amount);
+  if (amount !== undefined && text === undefined)
+    throw new Wrong(`"amount" must be a number that is not negative, of at most ${digitsMax} digits`);
+  if (text !== undefined && status !== "done") throw new Wrong('"amount" is for the status done');
+  if (ref !== undefined && (typeof ref !== "string" || ref === "" || utf8Bytes(ref) > refBytesMax))
+    throw new Wrong(`"ref" must be a string of 1 to ${refBytesMax} bytes`);
+  return { ...place, status, amount: text, ref };
+}
+
+function receiptIn(receipt: Json | undefined): Pick<AskedOutcome, "hash" | "seq"> {
+  if (!(receipt instanceof Map))
+    throw new Wrong(`"receipt" must be the object of the check's answer, not ${typeName(receipt ?? null)}`);
+  requireMembers('"receipt"', receipt, ["seq", "hash", "request"]);
+  const [seq, hash] = [receipt.get("seq"), receipt.get("hash")];
+  if (typeof seq !== "number" || !Number.isSafeInteger(seq) || seq < 1)
+    throw new Wrong('"seq" of the receipt must be a whole number from 1');
+  if (typeof hash !== "string" || !/^[0-9a-f]{64}$/.test(hash))
+    throw new Wrong('"hash" of the receipt must be 64 hex digits');
+  return { seq, hash };
+}
+
+/** The decimal of a number, without an exponent; undefined if it is not a number, negative or too long. */
+export function plainDecimal(amount: Json): string | undefined {
+  if (typeof amount !== "number" && !(amount instanceof Decimal)) return undefined;
+  const written = typeof amount === "number" ? String(amount) : amount.text;
+  const isPlain = /^(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$/.test(written) && written.length <= digitsMax;
+  return isPlain ? written : undefined;
+}

@@ -1,0 +1,28 @@
+import type { FastifyReply } from "fastify";
+import { refuse, type VerifiedJson } from "../../../../core/src/wire/mod.ts";
+import type { AnchoredCheck } from "../anchoring/mod.ts";
+import { sendJson } from "../request/body.ts";
+import { badQuery, queryOf } from "./query.ts";
+import { refuseWith } from "./refusing.ts";
+import type { ReadCall } from "./route.ts";
+
+/** Handles GET /ledger/verify. */
+export async function verify({ gate, read, request, reply }: ReadCall): Promise<FastifyReply> {
+  const problem = badQuery(queryOf(request), []);
+  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
+  return sendJson(reply, JSON.stringify(checkJson(await gate.verify(read.turns))));
+}
+
+function checkJson(check: AnchoredCheck): VerifiedJson {
+  const { rows, head, broken, anchored, anchors } = check;
+  const { seq, hash } = head;
+  const found =
+    broken === undefined ? { ok: true, rows, head: { seq, hash } } : { ok: false, rows, first_broken: broken };
+  const note =
+    anchored === undefined
+      ? {
+          note: "nothing outside the data folder vouches for this ledger: set SVC_PIN, SVC_SINKS or SVC_WITNESS_POLICY",
+        }
+      : {};
+  return { ...found, anchored: anchored ?? null, anchors, ...note };
+}

@@ -1,0 +1,223 @@
+import { leafHash, parseLeaf, outcomeRows } from "../../../../core/src/record/entry/mod.ts";
+import { ledgerTables, type AppendTransaction } from "../../ledger/mod.ts";
+import { addDecimals, bad, good, quote, refuse, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
+import type { ActivePolicy } from "../policy/active-policy.ts";
+import type { Exclusive, TimedTransaction } from "../policy/active-ledger.ts";
+import { outcomeIn } from "./events.ts";
+import { settleCounters, settledBy, type SettledCounter, type TotalSource } from "./settle-call.ts";
+import type { PlacedOutcome } from "./settle.ts";
+
+/** What a caller says about a call. */
+export interface AskedOutcome {
+  /** The row of the check, and its hash. */
+  readonly seq: number;
+  readonly hash: string;
+  readonly status: outcomeRows.Outcome["status"];
+  /** A decimal that is not negative. */
+  readonly amount?: string | undefined;
+  /** The caller's own reference. Only its keyed digest is stored. */
+  readonly ref?: string | undefined;
+}
+
+/** The key that reports. */
+export interface Reporter {
+  readonly name: string;
+  /** True if it has the scope `outcome` and cannot ask for calls. */
+  readonly mayLower: boolean;
+}
+
+/** An outcome that was recorded, now or before. */
+export interface Reported {
+  readonly outcome: Pick<outcomeRows.Outcome, "status">;
+  /** The row of the outcome. */
+  readonly receipt: { readonly seq: number; readonly hash: string };
+  /** What the report does not do, and may be thought to do. */
+  readonly warnings: readonly string[];
+}
+
+export interface OutcomeDeskOptions {
+  readonly ledger: { readonly rows: TotalSource };
+  readonly policy: () => ActivePolicy;
+  readonly exclusive: Exclusive;
+}
+
+/** Where the outcomes of one ledger's calls are reported. Every outcome is a row, in a transaction like that of a check. */
+export class OutcomeDesk {
+  readonly #options: OutcomeDeskOptions;
+
+  constructor(options: OutcomeDeskOptions) {
+    this.#options = options;
+  }
+
+  /** Records an outcome. The same outcome again adds no row. */
+  report(reporter: Reporter, asked: AskedOutcome): Promise<Result<Reported, Refusal>> {
+    return this.#options.exclusive(async (timed) => {
+      const { transaction } = timed;
+      const report = await this.#reportIn(timed, reporter, asked);
+      if (!report.ok) return report;
+      if ("receipt" in report.value) {
+        await transaction.abort();
+        return good(report.value);
+      }
+      const { contract, mode } = this.#options.policy();
+      const { warnings, ...row } = report.value;
+      transaction.outcome({ ...row, at: timed.at, by: reporter.name, contract, mode });
+      const { seq, hash } = transaction.head;
+      await transaction.commit();
+      return good({ outcome: row.outcome, receipt: { seq, hash }, warnings });
+    });
+  }
+
+  /** @returns the outcome that is there already, or the row to add */
+  async #reportIn(
+    { transaction, at }: TimedTransaction,
+    reporter: Reporter,
+    asked: AskedOutcome,
+  ): Promise<Result<Reported | NewOutcome, Refusal>> {
+    const [row] = await transaction.rowsAt([asked.seq]);
+    const leaf = row && parseLeaf(row.leaf);
+    if (row === undefined || leaf === undefined || leafHash(row.leaf) !== asked.hash) return bad(noSuchCheck);
+    if (!reporter.mayLower && leaf.key !== reporter.name) return bad(notTheReporter(reporter.name));
+    const mayLower = reporter.mayLower && leaf.key !== reporter.name;
+    if (!outcomeRows.hasOutcome(leaf))
+      return bad(refused(`row ${asked.seq} let no call through, so it has no outcome`));
+    const earlier = await outcomesOf(transaction, asked.seq);
+    const standing = earlier.at(-1);
+    const policy = this.#options.policy();
+    const call = { leaf, evidence: row.evidence, outcomes: earlier.map((each) => each.outcome) };
+    const settled = settledBy(policy.policySet, call, (key) => transaction.digest(key));
+    const warnings = warningsOf(settled, asked, mayLower);
+    const same = sameAmong(earlier, asked, mayLower);
+    if (same !== undefined) return good({ ...same, warnings });
+    if (earlier.length >= outcomesMax)
+      return bad(refused(`row ${asked.seq} has ${outcomesMax} outcomes already: nothing was changed`));
+    if (!outcomeRows.mayFollow(standing?.outcome, { ...asked, may_lower: mayLower }))
+      return bad(
+        refused(`the outcome of row ${asked.seq} is ${standing?.outcome.status} already: nothing was changed`),
+      );
+    const { outcomeWithinMs } = policy.policySet.approvals;
+    if (at > leaf.at + outcomeWithinMs)
+      return bad(refused(`row ${asked.seq} is too old: an outcome is taken for ${hours(outcomeWithinMs)}`));
+    const outcome: outcomeRows.Outcome & { readonly seq: number; readonly at: number } = {
+      row: asked.seq,
+      hash: asked.hash,
+      status: asked.status,
+      may_lower: mayLower,
+      rules: outcomeRows.outcomeRules,
+      before: earlier.map(({ receipt }) => receipt.seq),
+      ...(asked.amount !== undefined && { amount: addDecimals(asked.amount, "0") }),
+      ...(asked.ref !== undefined && { ref: transaction.digest(`${refDomain}${asked.ref}`) }),
+      seq: transaction.head.seq + 1,
+      at,
+    };
+    const made = await this.#settle(settled, call.outcomes, outcome);
+    return made.ok ? good({ ...made.value, warnings }) : made;
+  }
+
+  /** Computes what the outcome does to counters. */
+  async #settle(
+    settled: readonly SettledCounter[],
+    earlier: readonly PlacedOutcome[],
+    { seq, at, ...outcome }: PlacedOutcome,
+  ): Promise<Result<Omit<NewOutcome, "warnings">, Refusal>> {
+    const of = outcome.amount === undefined ? undefined : memberOf(settled);
+    if (of?.ok === false) return of;
+    const whole: outcomeRows.Outcome = { ...outcome, ...(of?.value !== undefined && { of: of.value }) };
+    const moves = await settleCounters(settled, [...earlier, { ...whole, seq, at }], this.#options.ledger.rows);
+    return good({ outcome: whole, reason: `Svc: the outcome of row ${outcome.row} is ${outcome.status}`, ...moves });
+  }
+}
+
+type NewOutcome = Pick<Parameters<AppendTransaction["outcome"]>[0], "added" | "outcome" | "reason" | "taken"> &
+  Pick<Reported, "warnings">;
+
+/** How many outcomes a call may have, because each names all before it. */
+const outcomesMax = 100;
+
+const refDomain = "svc-gate/outcome-ref/1\n";
+
+const noSuchCheck = refuse("not-found", "no receipt has this number and this hash");
+
+function refused(sentence: string): Refusal {
+  return refuse("outcome-refused", sentence);
+}
+
+function notTheReporter(name: string): Refusal {
+  return refuse(
+    "forbidden",
+    `the key ${quote(name)} did not ask for this call: use the key that did, or one with the scope "outcome" and without "check"`,
+  );
+}
+
+interface RecordedOutcome extends Pick<Reported, "receipt"> {
+  readonly outcome: PlacedOutcome;
+}
+
+/** Reads the outcomes of a call with the receipts of their rows, in order. */
+async function outcomesOf(transaction: AppendTransaction, seq: number): Promise<readonly RecordedOutcome[]> {
+  const [last] = await ledgerTables.outcomesAt(transaction.store.tables, [seq]);
+  if (last === undefined) return [];
+  const [row] = await transaction.rowsAt([last.row]);
+  const outcome = row && outcomeIn(row);
+  if (outcome?.row !== seq) throw new Error(`the outcome of row ${seq} is not in row ${last.row}`);
+  const rows = [...(await transaction.rowsAt(outcome.before)), row];
+  return rows.flatMap((each) => {
+    const placed = each && outcomeIn(each);
+    return each === undefined || placed === undefined
+      ? []
+      : [{ outcome: placed, receipt: { seq: placed.seq, hash: leafHash(each.leaf) } }];
+  });
+}
+
+/** Finds the same outcome among the earlier ones. A key that cannot ask confirms with a row what the asking key said. */
+function sameAmong(
+  earlier: readonly RecordedOutcome[],
+  { amount, status }: AskedOutcome,
+  mayLower: boolean,
+): RecordedOutcome | undefined {
+  const standing = earlier.at(-1);
+  const claim = mayLower ? undefined : earlier.findLast(({ outcome }) => !outcome.may_lower);
+  const text = amount === undefined ? undefined : addDecimals(amount, "0");
+  return [claim, standing].find((each) => {
+    if (each?.outcome.status !== status) return false;
+    const isSameAmount = text === each.outcome.amount || (text === undefined && !mayLower);
+    return isSameAmount && (status === "unknown" || !mayLower || each.outcome.may_lower);
+  });
+}
+
+/** Says which counters a report does not change, although the caller may expect it. */
+function warningsOf(
+  settled: readonly SettledCounter[],
+  { seq, status }: AskedOutcome,
+  mayLower: boolean,
+): readonly string[] {
+  const counted = settled.filter(({ called }) => called.length > 0).map(({ owned }) => owned.counter);
+  const settling = counted.filter(({ settles }) => settles);
+  const names = (counters: typeof counted): string => counters.map(({ name }) => name).join(", ");
+  if (status === "failed" && (mayLower ? counted : settling).length === 0)
+    return [`no counter takes back what row ${seq} added: none that counted it has "settles: outcome"`];
+  if (status === "failed" && !mayLower)
+    return [`${names(settling)} still counts row ${seq}: only a key that cannot ask for calls takes an amount back`];
+  const silent = counted.filter(({ claims, settles }) => !settles && !claims);
+  return status === "done" && !mayLower && silent.length > 0
+    ? [`${names(silent)} counts row ${seq} when a key that cannot ask for calls reports it`]
+    : [];
+}
+
+/** The member of the input that an amount replaces. It must be clear which one that is. */
+function memberOf(settled: readonly SettledCounter[]): Result<string | undefined, Refusal> {
+  const changed = settled.filter(({ owned, called }) => owned.counter.settles && called.length > 0);
+  const members = new Set(changed.map(({ owned }) => owned.counter.sumOf));
+  const [only] = members;
+  if (members.size === 0) return good(undefined);
+  if (members.size === 1 && only !== undefined) return good(only);
+  const names = changed.map(({ owned }) => owned.counter.name).join(", ");
+  return bad(
+    refused(`it is not clear which number "amount" replaces, because ${names} do not add up one member: leave it out`),
+  );
+}
+
+function hours(ms: number): string {
+  const found = ms / 3_600_000;
+  return found === 1 ? "1 hour" : `${Number(found.toFixed(2))} hours`;
+}

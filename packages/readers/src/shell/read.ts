@@ -1,0 +1,239 @@
+import type { Assignment, Command, ParsedScript, Redirect, Redirection, SyntaxNode } from "unbash";
+import { quote } from "../../../core/src/wire/mod.ts";
+import {
+  checkArithmeticCommand,
+  checkAssignment,
+  checkBackground,
+  checkHereDoc,
+  checkProgramWord,
+  checkRedirectTarget,
+} from "./dialects.ts";
+import { checkCharacters, checkValue, doubt } from "./doubt.ts";
+import { checkEvaluations, noteArithmetic, noteAssignment, noteLoop, noteName, noteTest } from "./evaluation.ts";
+import { checkMoves } from "./folders.ts";
+import { readCall, type Input, type Reading } from "./run.ts";
+import { checkShape, contextBelow, isDecoded, type Context } from "./shapes.ts";
+import { literal, readWord, unknownIn, type Arg } from "./words.ts";
+
+export const textMax = 32_768;
+const unitsMax = 4 * textMax;
+const bracesMax = 64;
+/** Ancestors of a node: about forty nested substitutions. */
+const nodesDeep = 240;
+
+/** The two functions of the parser. */
+export interface Parser {
+  readonly parse: (text: string) => ParsedScript;
+  readonly forEachChild: (node: SyntaxNode, callback: (child: SyntaxNode) => void) => void;
+}
+
+/** Where a node is in the text. */
+interface Position {
+  readonly wrapper: string;
+  readonly calls: number;
+  readonly nodes: number;
+  /** The text that the positions of nodes refer to. */
+  readonly text: string;
+  /** The same text with blanks in place of here-documents. */
+  readonly source: string;
+  /** The position in `source` where the innermost script ends. */
+  readonly end: number;
+  readonly context: Context;
+  readonly isTimed: boolean;
+  /** Does it belong to the command `read`? */
+  readonly isRead: boolean;
+}
+
+/** Reads a whole text and all code in it. @throws {EvaluationError} for anything that is not understood */
+export function readText(reading: Reading, text: string): void {
+  reading.readCode(text, { wrapper: "", calls: 0 });
+  checkEvaluations(reading);
+  checkMoves(reading.moves, reading.relativePrograms);
+}
+
+/** The function that reads code, and the code in it. @throws {EvaluationError} for anything that is not understood */
+export function readerOfCode(reading: Reading, parser: Parser): Reading["readCode"] {
+  return (text, { wrapper, calls }) => {
+    reading.units += text.length;
+    if (text.length > textMax || reading.units > unitsMax) doubt(`it is over ${textMax} characters long`);
+    checkCharacters(text);
+    // The parser looks for the end of each such brace up to the end of the text.
+    if (text.split("$${").length > bracesMax) doubt(`it has over ${bracesMax} times \`$\${\``);
+    const script = parser.parse(text);
+    const position = {
+      wrapper,
+      calls,
+      nodes: 0,
+      end: text.length,
+      context: "bare",
+      isTimed: false,
+      isRead: false,
+    } as const;
+    walk(reading, parser, script, { ...position, text, source: blanked(parser, script, text) });
+  };
+}
+
+/** The text with blanks in place of here-documents. These are between other nodes and belong to none of them. */
+function blanked({ forEachChild }: Parser, script: SyntaxNode, text: string): string {
+  if (!text.includes("<<")) return text;
+  let source = text;
+  const visit = (node: SyntaxNode): void => {
+    if (node.type === "HereDoc") {
+      const { body, closing } = node;
+      const end = closing?.end ?? body.end;
+      source = source.slice(0, body.pos) + " ".repeat(end - body.pos) + source.slice(end);
+    }
+    if (!isDecoded(node)) forEachChild(node, visit);
+  };
+  visit(script);
+  return source;
+}
+
+function walk(reading: Reading, parser: Parser, node: SyntaxNode, above: Position): void {
+  const position = placeOf(node, above);
+  if (position.nodes > nodesDeep) doubt("it is nested too deeply");
+  if (node.type === "Script" && node.errors !== undefined && node.errors.length > 0)
+    doubt(node.errors[0]?.message ?? "it cannot be read");
+  const children: SyntaxNode[] = [];
+  parser.forEachChild(node, (child) => children.push(child));
+  const { source, context } = position;
+  checkShape(node, isDecoded(node) ? [] : children, { shapes: reading.shapes, context, source });
+  for (const text of unknownIn(node)) reading.unknown.add(text);
+  readNode(reading, node, position);
+  const below = { ...position, nodes: position.nodes + 1, context: contextBelow(node, context) };
+  for (const child of children) walk(reading, parser, child, below);
+}
+
+/** The position of a node, from the position of its parent. */
+function placeOf(node: SyntaxNode, position: Position): Position {
+  switch (node.type) {
+    case "Script":
+      if (node.source === undefined) return position;
+      if (node.source.includes("<<")) doubt("a here-document is inside backticks");
+      return { ...position, text: node.source, source: node.source, end: node.source.length };
+    case "CommandExpansion":
+    case "ProcessSubstitution":
+    case "ArithmeticCommandExpansion":
+      return { ...position, end: node.end };
+    case "HereDocBody":
+      return { ...position, source: position.text };
+    case "Command":
+      return { ...position, isRead: node.name?.text === "read" };
+    case "Pipeline":
+      return { ...position, isTimed: node.prefixes.some(({ type }) => type === "Time") };
+    default:
+      return position;
+  }
+}
+
+/** Reads a node without its children. @throws {EvaluationError} for a spelling that shells read differently */
+function readNode(reading: Reading, node: SyntaxNode, position: Position): void {
+  switch (node.type) {
+    case "Command":
+      return readCommand(reading, node, position);
+    case "Redirect":
+      checkRedirectTarget(node);
+      return readRedirect(reading, node);
+    case "HereDoc":
+      return checkHereDoc(node, position);
+    case "Function":
+      return void reading.functions.add(readWord(node.name).text);
+    case "Coproc":
+      noteName(reading, node.name?.value ?? "COPROC");
+      reading.arrays.add(node.name?.value ?? "COPROC");
+      reading.background = true;
+      return;
+    case "Statement":
+      if (node.background === true) reading.background = true;
+      return;
+    case "For":
+    case "Select":
+      if (node.type === "Select") noteName(reading, "REPLY");
+      return noteLoop(reading, node);
+    case "Assignment":
+      checkAssignment(node);
+      // `IFS= read -r line`: the setting only applies to `read`.
+      if (node.name === "IFS" && position.isRead) return void reading.variables.add("IFS");
+      if (node.value.type === "Word") checkValue(readWord(node.value).fixed);
+      return noteAssignment(reading, node);
+    case "ArithmeticCommand":
+      checkArithmeticCommand(node);
+      return;
+    case "CommandExpansion":
+    case "ProcessSubstitution":
+    case "ArithmeticCommandExpansion":
+      if (node.script === undefined || node.text.startsWith("$((")) doubt(`${quote(node.text)} cannot be read`);
+      return noteArithmetic(reading, node);
+    default:
+      noteArithmetic(reading, node);
+      noteTest(reading, node);
+      for (const file of testedFiles(node)) reading.reads.add(file);
+  }
+}
+
+/** The files that a test in `[[` reads. */
+function testedFiles(node: SyntaxNode): readonly string[] {
+  if (node.type === "TestUnary" && /^-[abcdefghkprsuwxGLNOS]$/.test(node.operator))
+    return [readWord(node.operand).text];
+  if (node.type !== "TestBinary" || !/^-(?:nt|ot|ef)$/.test(node.operator)) return [];
+  return [readWord(node.left).text, readWord(node.right).text];
+}
+
+const nowhere = new Set(["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"]);
+
+function readRedirect(reading: Reading, { operator, target }: Redirect): void {
+  if (target === undefined) doubt("a redirection goes nowhere");
+  const { text, known, glob } = readWord(target, reading.shapes);
+  if (/^[<>]&$/.test(operator) && /^(?:\d+-?|-)$/.test(text)) return;
+  if (!known || glob) reading.unknown.add(text);
+  if (nowhere.has(text)) return;
+  if (operator.startsWith("<")) reading.reads.add(text);
+  if (operator.includes(">")) reading.writes.add(text);
+}
+
+function readCommand(reading: Reading, node: Command, { wrapper, calls, isTimed }: Position): void {
+  if (checkBackground(node)) reading.background = true;
+  if (node.name === undefined) return;
+  checkProgramWord(node);
+  // dash does not know the word `time`, so it runs the program of that name, which takes options.
+  if (isTimed && node.name.text.startsWith("-"))
+    doubt("dash runs the program `time`, which takes options that bash does not know");
+  const { shapes } = reading;
+  const args = node.args.map((arg) => (arg.type === "Word" ? readWord(arg, shapes) : readAssigned(arg)));
+  const variables = node.prefix.flatMap((part) => (part.type === "Assignment" ? [part.name] : []));
+  const words = [readWord(node.name, shapes), ...args];
+  readCall(reading, { words, input: inputOf(node.redirects), variables, wrapper, calls });
+}
+
+/** `of=file`: an ordinary argument of most commands, and an assignment for `export`. */
+function readAssigned({ text, name, append, index, value }: Assignment): Arg {
+  if (value.type !== "Word" || index !== undefined) return { ...literal(text), known: false };
+  const arg = readWord(value);
+  const before = `${name}${append === true ? "+" : ""}=`;
+  return { ...arg, text: before + arg.text, fixed: before + arg.fixed };
+}
+
+function inputOf(redirects: readonly Redirection[]): Input {
+  const given = redirects.filter((redirect) => descriptorOf(redirect) === 0);
+  const [only] = given;
+  if (only === undefined || given.length > 1 || only.type === "Redirect") return "elsewhere";
+  if (only.type === "HereString") {
+    if (only.target === undefined) return "elsewhere";
+    const { text, known } = readWord(only.target);
+    return { text, known };
+  }
+  const { parts, text: written } = only.body;
+  // `<<-` removes the tabs at the beginning of each line.
+  const text = only.operator === "<<-" ? written.replace(/^\t+/gm, "") : written;
+  if (only.delimiter?.quoted === true) return { text, known: true };
+  if (parts === undefined)
+    return { text: text.replace(/\\([\\$`]|\n)/g, (_, next: string) => next.trim()), known: true };
+  const word = readWord({ type: "Word", text: "", value: text, pos: 0, end: 0, parts });
+  return { text: only.operator === "<<-" ? word.text.replace(/^\t+/gm, "") : word.text, known: word.known };
+}
+
+/** The descriptor that a redirection sets: the written number, or else standard input or output. */
+function descriptorOf(redirect: Redirection): number {
+  if (redirect.descriptor?.type === "FileDescriptor") return redirect.descriptor.value;
+  return redirect.type !== "Redirect" || redirect.operator.startsWith("<") ? 0 : 1;
+}

@@ -1,0 +1,285 @@
+import { quote } from "../../../core/src/wire/mod.ts";
+import { doubt } from "./doubt.ts";
+import { noteSplit, readBuiltin } from "./builtins.ts";
+import { noteName, noteOption, type Evaluation } from "./evaluation.ts";
+import { isDevice, isRelative, moveOf, nameOf } from "./folders.ts";
+import { givenCode, interpreterOf } from "./interpreters.ts";
+import { checkPatternOptions, codeOptions, filesOf, isNeverKnown, isQuietOption, renames, shells } from "./programs.ts";
+import { flagsOf, literal, putIn, wordsOf, type Arg } from "./words.ts";
+import { runners, unwrap, wrappers, type Wrapper } from "./wrappers.ts";
+
+/** A command that would run, anywhere in the text. */
+export interface Run {
+  /** Its name: `git` for `/usr/bin/git`, and the path as written for any other program. */
+  readonly name: string;
+  /** As written, without quotes. */
+  readonly program: string;
+  /** The name of the command that runs it; empty if the shell runs it. */
+  readonly wrapper: string;
+  readonly args: readonly string[];
+  /** The arguments that may name files. */
+  readonly files: readonly string[];
+  readonly words: readonly string[];
+  readonly flags: readonly string[];
+  readonly unknown: readonly string[];
+  readonly globs: readonly string[];
+  readonly variables: readonly string[];
+}
+
+/** The command that runs a text: its name, empty for the shell, and the number of nested commands above it. */
+export interface Runner {
+  readonly wrapper: string;
+  readonly calls: number;
+}
+
+/** Everything that was read from a text so far. */
+export interface Reading extends Evaluation {
+  /** Reads the code of a command. @throws {EvaluationError} for anything that is not understood */
+  readonly readCode: (text: string, runner: Runner) => void;
+  readonly commands: Run[];
+  readonly writes: Set<string>;
+  readonly reads: Set<string>;
+  readonly unknown: Set<string>;
+  readonly scripts: { readonly language: string; readonly text: string }[];
+  /** Folders that the text changes to; undefined for a folder that is known only when it runs. */
+  readonly moves: (string | undefined)[];
+  /** Programs with a relative path. */
+  readonly relativePrograms: string[];
+  background: boolean;
+  /** Characters read; a text within a text counts again. */
+  units: number;
+}
+
+export const commandsMax = 500;
+/** `sudo env sh -c "sh -c ..."` */
+const callsDeep = 16;
+
+/** The input of a command: a text in the code itself, or something else. */
+export type Input = { readonly text: string; readonly known: boolean } | "elsewhere";
+
+/** The words of a command, whether the shell or another command runs it. */
+export interface Call extends Runner {
+  readonly words: readonly Arg[];
+  readonly input: Input;
+  readonly variables: readonly string[];
+}
+
+/** Records a command, and reads the code that it runs. */
+export function readCall(reading: Reading, call: Call): void {
+  const [first = literal(""), ...args] = call.words;
+  if (call.calls > callsDeep) doubt(`over ${callsDeep} commands run each other`);
+  if (!first.known || first.glob || first.text === "")
+    doubt(`the command ${quote(first.text)} is known only when it runs`);
+  if (/^-./.test(first.text)) doubt(`${quote(first.text)} reads as an option, and not as a command`);
+  const name = nameOf(first.text);
+  const unknown = args.filter((arg) => !arg.known).map(({ text }) => text);
+  for (const text of unknown) reading.unknown.add(text);
+  // Assignments in the text itself are recorded elsewhere, with their values (`noteAssignment`).
+  if (call.wrapper !== "") for (const variable of call.variables) noteName(reading, variable);
+  reading.moves.push(...moveOf(name, args));
+  if (isRelative(first.text)) reading.relativePrograms.push(first.text);
+  if (
+    reading.commands.push({
+      name,
+      program: first.text,
+      wrapper: call.wrapper,
+      args: args.map(({ text }) => text),
+      files: filesOf(name, args),
+      words: wordsOf(name, args),
+      flags: flagsOf(args),
+      unknown,
+      globs: args.filter(({ glob }) => glob).map(({ text }) => text),
+      variables: call.variables,
+    }) > commandsMax
+  )
+    doubt(`it has over ${commandsMax} commands`);
+  readInner(reading, name, args, call);
+}
+
+/** Reads the code or the command that a command with this name runs. */
+function readInner(reading: Reading, name: string, args: readonly Arg[], call: Call): void {
+  const base = name.split("/").at(-1) ?? name;
+  if (isNeverKnown(base) || renames(base, args)) doubt(`${quote(name)} may run code that the gate does not read`);
+  readBuiltin(reading, base, args);
+  for (const value of codeOptions(base, args)) readArg(reading, value, base, call);
+  const wrapper = wrappers.get(base);
+  if (wrapper !== undefined) return readWrapped(reading, base, wrapper, args, call);
+  if (base === "eval") return readJoined(reading, base, args[0]?.text === "--" ? args.slice(1) : args, call);
+  if (base === "source") return checkSourced(args[0]);
+  if (base === "trap") return readTrap(reading, args, call);
+  if (base === "find") return readFind(reading, args, call);
+  if (shells.has(base)) return readShell(reading, base, args, call);
+  const interpreter = interpreterOf(base);
+  if (interpreter !== undefined) return readScript(reading, base, interpreter, args, call);
+  const dashes = args.findIndex(({ text }) => text === "--");
+  if (
+    /^(?:kubectl|oc)$/.test(base) &&
+    args.some(({ text }) => text === "exec") &&
+    dashes >= 0 &&
+    dashes + 1 < args.length
+  )
+    return readCall(reading, {
+      ...call,
+      words: args.slice(dashes + 1),
+      wrapper: base,
+      variables: [],
+      input: "elsewhere",
+      calls: call.calls + 1,
+    });
+  const verbs = runners.get(base);
+  if (verbs !== undefined && args[0]?.text.startsWith("-") === true && args.some(({ text }) => verbs.includes(text)))
+    doubt(`${quote(name)} with ${quote(args[0].text)} is not known here`);
+  if (verbs?.includes(args[0]?.text ?? "") === true && args.length > 1) {
+    if (args[1]?.text.startsWith("-") === true)
+      doubt(`${quote(name)} with ${quote(args[1]?.text ?? "")} is not known here`);
+    readCall(reading, { ...call, words: args.slice(1), wrapper: base, variables: [], calls: call.calls + 1 });
+  }
+}
+
+function readWrapped(reading: Reading, name: string, wrapper: Wrapper, args: readonly Arg[], call: Call): void {
+  const { codes, command, isQuery, variables, operands, placeholder } = unwrap(name, wrapper, args);
+  for (const code of codes) {
+    // `env -S` has its own escapes and variables.
+    if (name === "env" && /[\\$#]/.test(code.text)) doubt(`the text after \`env -S\` is not known here`);
+    readArg(reading, code, name, call);
+  }
+  if (isQuery) return;
+  for (const operand of operands) noteOption(reading, operand);
+  checkWrapped(name, wrapper, args.slice(0, args.length - command.length), { command, placeholder });
+  if (codes.length > 0 && command.length > 0) doubt(`${quote(name)} has both code and a command`);
+  for (const variable of variables) noteName(reading, variable);
+  if (command.length === 0) {
+    const isStarted = operands.length === (wrapper.operands ?? 0) || wrapper.dash === true;
+    if (wrapper.shell === true && codes.length === 0 && isStarted) readInput(reading, name, call);
+    return;
+  }
+  if (wrapper.joined === true) return readJoined(reading, name, command, call);
+  const words =
+    wrapper.places === undefined
+      ? command
+      : placeholder === undefined
+        ? [...command, putIn("{}")]
+        : command.map((arg) => placed(arg, placeholder));
+  // The command that `xargs` runs reads another input.
+  const input = wrapper.places === undefined ? call.input : "elsewhere";
+  readCall(reading, { words, input, variables, wrapper: name, calls: call.calls + 1 });
+}
+
+/** @throws {EvaluationError} if the wrapper may run another command than the words show */
+function checkWrapped(
+  name: string,
+  wrapper: Wrapper,
+  options: readonly Arg[],
+  { command, placeholder }: { command: readonly Arg[]; placeholder: string | undefined },
+): void {
+  // The last of `-I` and `-n` decides how `xargs` adds words.
+  if (placeholder !== undefined && options.some(({ text }) => /^-[A-Za-z0-9]*[nLl]|^--max-(?:args|lines)/.test(text)))
+    doubt("`xargs` has two options that say how it adds words");
+  // These also read options that follow their operands.
+  if (/^(?:su|runuser)$/.test(name) && command.some(({ text }) => text.startsWith("-")))
+    doubt(`an option follows the operands of ${quote(name)}`);
+  if (wrapper.joined === true && command[0]?.text.includes("=") === true && name === "watch")
+    doubt("`watch -x` runs a word with `=` as a program");
+}
+
+function placed(arg: Arg, placeholder: string): Arg {
+  return arg.text.includes(placeholder) ? { ...arg, known: false } : arg;
+}
+
+/** The words are joined, and a shell reads the result. */
+function readJoined(reading: Reading, name: string, words: readonly Arg[], call: Call): void {
+  const text = words.map((word) => word.text).join(" ");
+  readArg(reading, { ...literal(text), known: words.every(({ known, glob }) => known && !glob) }, name, call);
+}
+
+function readArg(reading: Reading, { text, known }: Arg, wrapper: string, { calls }: Call): void {
+  if (!known) doubt(`the code that ${quote(wrapper)} runs is known only when it runs`);
+  reading.readCode(text, { wrapper, calls: calls + 1 });
+}
+
+function checkSourced(file: Arg | undefined): void {
+  if (file === undefined || !file.single || file.process || isDevice(file.text))
+    doubt("the code that `source` reads is known only when it runs");
+}
+
+function readTrap(reading: Reading, args: readonly Arg[], call: Call): void {
+  const [code, ...rest] = args[0]?.text === "--" ? args.slice(1) : args;
+  if (code === undefined || /^-[lpP]?$/.test(code.text) || (rest.length === 0 && code.known && !code.glob)) return;
+  readArg(reading, { ...code, known: code.known && !code.glob }, "trap", call);
+}
+
+function readFind(reading: Reading, args: readonly Arg[], call: Call): void {
+  checkPatternOptions("find", args);
+  // A word that becomes several may hold `-exec`.
+  for (const arg of args) noteSplit(reading, arg);
+  const ends = args.filter(({ text }) => text === ";" || text === "+").length;
+  const commands = args.filter(({ text }) => /^-(?:exec|execdir|ok|okdir)$/.test(text)).length;
+  if (ends > commands) for (const arg of args) noteOption(reading, arg);
+  for (let at = 0; at < args.length; at += 1) {
+    if (!/^-(?:exec|execdir|ok|okdir)$/.test(args[at]?.text ?? "")) continue;
+    const rest = args.slice(at + 1);
+    const end = rest.findIndex(({ text }, index) => text === ";" || (text === "+" && rest[index - 1]?.text === "{}"));
+    const words = (end < 0 ? rest : rest.slice(0, end)).map((arg) => placed(arg, "{}"));
+    if (words.length === 0) doubt("`find` has an `-exec` without a command");
+    if (args[at]?.text.endsWith("dir") === true) reading.moves.push(undefined);
+    readCall(reading, { ...call, words, input: "elsewhere", variables: [], wrapper: "find", calls: call.calls + 1 });
+    at += words.length;
+  }
+}
+
+function readShell(reading: Reading, name: string, args: readonly Arg[], call: Call): void {
+  let at = 0;
+  let isCode = false;
+  let isInput = false;
+  for (; at < args.length; at += 1) {
+    const { text, known, single } = args[at] ?? literal("");
+    if (!single) doubt(`the code that ${quote(name)} runs depends on the value of ${quote(text)}`);
+    if (text === "--" || text === "-") {
+      at += 1;
+      break;
+    }
+    if (!/^[-+]/.test(text)) break;
+    if (/^--(?:version|help)$/.test(text) && args.length === 1) return;
+    if (/^--(?:login|norc|noprofile|posix|restricted|verbose)$/.test(text)) continue;
+    const values = args.slice(at + 1, at + 1 + text.replace(/[^oO]/g, "").length);
+    if (!known || !/^[-+][abefhlmnprsuvxcBCEToO]+$/.test(text) || !values.every((value) => isQuietOption(value.text)))
+      doubt(`${quote(name)} with ${quote(text)} is not known here`);
+    isCode ||= text.startsWith("-") && text.includes("c");
+    isInput ||= text.startsWith("-") && text.includes("s");
+    at += values.length;
+  }
+  const operand = args[at];
+  if (isCode) return readArg(reading, operand ?? literal(""), name, call);
+  if (operand === undefined || isInput) return readInput(reading, name, call);
+  noteOption(reading, operand);
+  if (operand.process || isDevice(operand.text)) doubt(`the code that ${quote(name)} runs is known only when it runs`);
+}
+
+/** A shell without code in its arguments reads it from its input. */
+function readInput(reading: Reading, name: string, { input, calls }: Call): void {
+  if (input === "elsewhere" || !input.known) doubt(`the code that ${quote(name)} reads is known only when it runs`);
+  reading.readCode(input.text, { wrapper: name, calls: calls + 1 });
+}
+
+/** People often put variables into the code of these. The contract that calls `shell` judges that code. */
+const filters = new Set(["sed", "awk", "sql"]);
+
+function readScript(
+  reading: Reading,
+  name: string,
+  interpreter: NonNullable<ReturnType<typeof interpreterOf>>,
+  args: readonly Arg[],
+  { input }: Call,
+): void {
+  const { language } = interpreter;
+  // `awk` reads no options after its code.
+  if (language !== "awk") checkPatternOptions(name, args);
+  const { codes, isElsewhere } = givenCode(name, interpreter, args);
+  for (const { text, known } of codes) {
+    if (!known && !filters.has(language)) doubt(`the code that ${quote(name)} runs is known only when it runs`);
+    reading.scripts.push({ language, text });
+  }
+  if (codes.length > 0 || isElsewhere) return;
+  if (input === "elsewhere" || !input.known) doubt(`the code that ${quote(name)} reads is known only when it runs`);
+  reading.scripts.push({ language, text: input.text });
+}

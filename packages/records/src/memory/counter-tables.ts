@@ -1,0 +1,307 @@
+import { addDecimals } from "../../../core/src/wire/mod.ts";
+import { Fault } from "../../../gate/src/ledger/errors.ts";
+import type { RowRange } from "../../../core/src/record/entry/erasure.ts";
+import { keepIn, startOf, sumAfter, withHeld, withoutTaken } from "../../../gate/src/ledger/store/running-totals.ts";
+import type { Entry } from "../../../gate/src/ledger/store/tables.ts";
+import type { EventPosition, StoredEffect, StoredLookup, TakenQuery } from "../../../gate/src/ledger/store/store.ts";
+import type { KeptCounter, StoredCounter } from "../../../gate/src/ledger/store/tables.ts";
+
+/** What later lookups of a counter no longer read. */
+export interface Lookback {
+  /** Milliseconds: events up to this time are joined to one total, because later lookups count all of them or none. */
+  readonly through: number;
+  /** True if later lookups count none of them. */
+  readonly forgets: boolean;
+}
+
+/** @param now milliseconds: the time of the last event */
+export type LookbackOf = (definition: string, now: number) => Lookback;
+
+/** The events of one counter under one key, in the order of their times, each with the total up to it. */
+interface Series {
+  readonly counter: string;
+  readonly key: string;
+  readonly at: number[];
+  readonly seq: number[];
+  readonly totals: string[];
+  /** The events that were joined: the time of the last one, and their total. */
+  joined: { readonly at: number; readonly total: string } | undefined;
+  readonly held: StoredEffect[];
+  readonly taken: StoredEffect[];
+}
+
+/** The counters of a ledger in memory, with their events and the amounts that approvals hold. */
+export class CounterTables {
+  readonly #lookbackOf: LookbackOf | undefined;
+  readonly #counters = new Map<string, KeptCounter>();
+  readonly #series = new Map<string, Series>();
+  /** By row. */
+  readonly #holds = new Map<number, readonly StoredEffect[]>();
+  #events = 0;
+  #joinAt = eventsAtFirst;
+
+  /** @param lookbackOf by default no event is joined */
+  constructor(lookbackOf?: LookbackOf) {
+    this.#lookbackOf = lookbackOf;
+  }
+
+  get counters(): readonly KeptCounter[] {
+    return [...this.#counters.values()];
+  }
+
+  keeps(digest: string): boolean {
+    return this.#counters.has(digest);
+  }
+
+  /** The tables of events, of amounts that are held, and of events that were taken back. No checksum is kept. */
+  get entries(): { readonly [T in "effects" | "holds" | "withdrawals"]: () => readonly Entry<T>[] } {
+    const all = [...this.#series.values()];
+    const idOf = ({ counter }: Pick<Series, "counter">): number => this.#counters.get(counter)?.id ?? -1;
+    return {
+      effects: () =>
+        all.flatMap((series) =>
+          series.seq.map((seq, index) => {
+            const { at, key, totals } = series;
+            const event = { counter: idOf(series), key, at: at[index] ?? 0, seq };
+            return { ...event, total: totals[index] ?? "", folded: null };
+          }),
+        ),
+      holds: () =>
+        all.flatMap(({ held }) =>
+          held.map(({ key, at, seq, amount, ...of }) => ({ counter: idOf(of), key, at, seq, amount })),
+        ),
+      withdrawals: () =>
+        all.flatMap(({ taken }) =>
+          taken.map(({ key, at, seq, amount, takenBy = 0, ...of }) => {
+            return { counter: idOf(of), key, at, seq, amount, outcome: takenBy, folded: null };
+          }),
+        ),
+    };
+  }
+
+  /** The number of events in memory. */
+  get events(): number {
+    return this.#events;
+  }
+
+  /** Like `StoreTransaction.values`, for one lookup. */
+  value(lookup: StoredLookup): string | undefined {
+    const after = startOf(lookup, this.#counters);
+    if (after === undefined) return undefined;
+    const series = this.#series.get(nameOf(lookup));
+    if (series === undefined) return "0";
+    const latest = latestOf(series);
+    const sum = latest === undefined ? "0" : sumAfter(after, latest, () => totalThrough(series, after));
+    const amounts = (effects: readonly StoredEffect[]): readonly string[] =>
+      effects.filter(({ at }) => at > after).map(({ amount }) => amount);
+    return withoutTaken(withHeld(sum, amounts(series.held)), amounts(series.taken));
+  }
+
+  /** Adds effects in order. @throws {Fault} if one cannot be added; then none is */
+  add(effects: readonly StoredEffect[]): void {
+    this.require(effects);
+    for (const effect of effects) {
+      const series = this.#seriesOf(effect);
+      if (effect.held === true) this.#hold(effect, series);
+      else if (effect.takenBy !== undefined) series.taken.push(effect);
+      else {
+        series.totals.push(addDecimals(latestOf(series)?.[1] ?? "0", effect.amount));
+        series.at.push(effect.at);
+        series.seq.push(effect.seq);
+        this.#events += 1;
+      }
+    }
+    if (this.#events > this.#joinAt) this.#join(effects.at(-1)?.at ?? 0);
+  }
+
+  /** @throws {Fault} if a counter is not kept, or if an event is taken back twice. @param coming more counters */
+  require(effects: readonly StoredEffect[], coming: ReadonlySet<string> = new Set()): void {
+    for (const effect of effects) {
+      const { counter, takenBy } = effect;
+      if (!this.keeps(counter) && !coming.has(counter))
+        throw new Fault(`the ledger does not keep the counter ${counter}`);
+      if (takenBy !== undefined && this.#isTaken(effect)) throw new Fault(`row ${takenBy} takes an event back again`);
+    }
+  }
+
+  #isTaken({ seq, at, ...of }: Pick<StoredEffect, "at" | "counter" | "key" | "seq">): boolean {
+    return this.#series.get(nameOf(of))?.taken.some((each) => each.seq === seq && each.at === at) === true;
+  }
+
+  #seriesOf(of: Pick<StoredEffect, "counter" | "key">): Series {
+    const name = nameOf(of);
+    const known = this.#series.get(name);
+    if (known !== undefined) return known;
+    const made = {
+      counter: of.counter,
+      key: of.key,
+      at: [],
+      seq: [],
+      totals: [],
+      joined: undefined,
+      held: [],
+      taken: [],
+    };
+    this.#series.set(name, made);
+    return made;
+  }
+
+  #hold(effect: StoredEffect, { held }: Series): void {
+    const known = this.holdsOf(effect.seq);
+    if (known.some((each) => nameOf(each) === nameOf(effect))) return;
+    this.#holds.set(effect.seq, [...known, effect]);
+    held.push(effect);
+  }
+
+  /** The amounts that a row holds now. */
+  holdsOf(row: number): readonly StoredEffect[] {
+    return this.#holds.get(row) ?? [];
+  }
+
+  /** The amounts that approvals hold in a lookup's window. */
+  heldIn({ after, ...of }: StoredLookup): readonly StoredEffect[] {
+    return this.#series.get(nameOf(of))?.held.filter(({ at }) => at > after) ?? [];
+  }
+
+  release([from, to]: RowRange): void {
+    const rows = from === to ? [from] : [...this.#holds.keys()].filter((row) => row >= from && row <= to);
+    for (const row of rows) {
+      for (const effect of this.holdsOf(row)) {
+        const { held } = this.#seriesOf(effect);
+        held.splice(held.indexOf(effect), 1);
+      }
+      this.#holds.delete(row);
+    }
+  }
+
+  /** Like `LedgerStore.keepCounter`. */
+  keep(counter: StoredCounter, folded: readonly StoredEffect[]): void {
+    const { kept, added } = keepIn(this.#counters, counter, folded);
+    this.require(added, new Set([kept.digest]));
+    const before = this.#counters.get(kept.digest)?.resetThrough ?? -1;
+    this.#counters.set(kept.digest, kept);
+    if (kept.resetThrough > before)
+      for (const series of this.#series.values()) if (series.counter === kept.digest) reset(series, kept.resetThrough);
+    this.add(added);
+  }
+
+  /** Like `totalsBefore`. */
+  totals(places: readonly EventPosition[]): readonly (string | undefined)[] {
+    return places.map((place) => {
+      if (!this.keeps(place.counter)) return undefined;
+      const series = this.#series.get(nameOf(place));
+      return series === undefined ? "0" : (totalBefore(series, firstAt(series, place.at, place.seq)) ?? "0");
+    });
+  }
+
+  /** The time of a row's event that can be taken back; undefined if there is no such event, or if it was joined. */
+  timeOf({ amount, ...of }: Pick<StoredEffect, "amount" | "counter" | "key">, row: number): number | undefined {
+    const series = this.#series.get(nameOf(of));
+    const index = series?.seq.lastIndexOf(row) ?? -1;
+    const [at, total] = [series?.at[index], series?.totals[index]];
+    if (series === undefined || at === undefined || total === undefined) return undefined;
+    const isSame = addDecimals(total, `-${totalBefore(series, index) ?? "0"}`) === addDecimals(amount, "0");
+    return isSame && !this.#isTaken({ ...of, at, seq: row }) ? at : undefined;
+  }
+
+  /** Milliseconds: events up to this time are joined; -1 if none is. */
+  joinedThrough(of: Pick<StoredEffect, "counter" | "key">): number {
+    return this.#series.get(nameOf(of))?.joined?.at ?? -1;
+  }
+
+  /** Like `takenIn`. */
+  taken(queries: readonly TakenQuery[]): readonly (readonly string[])[] {
+    return queries.map(({ after, before, ...of }) =>
+      (this.#series.get(nameOf(of))?.taken ?? [])
+        .filter(({ at, takenBy = 0 }) => at > after && takenBy < before)
+        .map(({ amount }) => amount),
+    );
+  }
+
+  /** Joins events that no later lookup counts alone. It runs so seldom that the cost for each event is constant. */
+  #join(now: number): void {
+    const lookbackOf = this.#lookbackOf;
+    if (lookbackOf === undefined) return;
+    const found = new Map(this.counters.map(({ digest, definition }) => [digest, lookbackOf(definition, now)]));
+    this.#events = 0;
+    for (const [name, series] of this.#series) {
+      const lookback = found.get(series.counter);
+      if (lookback !== undefined) join(series, lookback.through);
+      const isOver = series.at.length + series.held.length + series.taken.length === 0;
+      if (isOver && lookback?.forgets === true) this.#series.delete(name);
+      this.#events += series.at.length;
+    }
+    this.#joinAt = Math.max(eventsAtFirst, this.#events * 2);
+  }
+}
+
+const eventsAtFirst = 1024;
+
+function nameOf({ counter, key }: Pick<StoredEffect, "counter" | "key">): string {
+  return `${counter} ${key}`;
+}
+
+/** The time and the total of the latest event. */
+function latestOf({ at, totals, joined }: Series): readonly [at: number, total: string] | undefined {
+  const [time, total] = [at.at(-1), totals.at(-1)];
+  if (time !== undefined && total !== undefined) return [time, total];
+  return joined && [joined.at, joined.total];
+}
+
+/** The total of the events before an index. */
+function totalBefore({ totals, joined }: Series, index: number): string | undefined {
+  return index === 0 ? joined?.total : totals[index - 1];
+}
+
+/** The total of the events at or before a time; undefined if there is none. */
+function totalThrough(series: Series, at: number): string | undefined {
+  const index = firstAt(series, at, Infinity);
+  return index === 0 && (series.joined?.at ?? 0) > at ? undefined : totalBefore(series, index);
+}
+
+/** The index of the first event at a position or after it. */
+function firstAt({ at: times, seq: rows }: Series, at: number, seq: number): number {
+  let [low, high] = [0, times.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const time = times[middle] ?? 0;
+    if (time < at || (time === at && (rows[middle] ?? 0) < seq)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Joins the events at or before a time, without those that were taken back. */
+function join(series: Series, through: number): void {
+  const count = firstAt(series, through, Infinity);
+  const [at, total] = [series.at[count - 1], series.totals[count - 1]];
+  removeFirst(series, count);
+  if (at !== undefined && total !== undefined) series.joined = { at, total };
+  for (const { amount } of removeTaken(series, through)) subtract(series, amount);
+}
+
+/** Removes the events at or before a time, as if they had never been. */
+function reset(series: Series, through: number): void {
+  const count = firstAt(series, through, Infinity);
+  const gone = totalBefore(series, count);
+  removeFirst(series, count);
+  removeTaken(series, through);
+  series.joined = undefined;
+  if (gone !== undefined) subtract(series, gone);
+}
+
+function removeFirst({ at, seq, totals }: Series, count: number): void {
+  for (const column of [at, seq, totals]) column.splice(0, count);
+}
+
+function removeTaken({ taken }: Series, through: number): readonly StoredEffect[] {
+  const gone = taken.filter(({ at }) => at <= through);
+  if (gone.length > 0) taken.splice(0, Infinity, ...taken.filter(({ at }) => at > through));
+  return gone;
+}
+
+function subtract(series: Series, amount: string): void {
+  for (const [index, total] of series.totals.entries()) series.totals[index] = withoutTaken(total, [amount]);
+  const { joined } = series;
+  if (joined !== undefined) series.joined = { ...joined, total: withoutTaken(joined.total, [amount]) };
+}

@@ -1,0 +1,122 @@
+import { withoutOwn } from "../../../core/src/approvals/mod.ts";
+import type { Decision } from "../../../core/src/contract/mod.ts";
+import type {
+  ActivePolicy,
+  BatchJudge,
+  CallJudge,
+  DecidingTransaction,
+  JudgedCall,
+  PlannedCall,
+} from "../../../gate/src/server/mod.ts";
+import { PendingCounters, type CheckEntry, type StoredEffect } from "../../../gate/src/ledger/mod.ts";
+import { addDecimals, answeredVerdict, type Verdict } from "../../../core/src/wire/mod.ts";
+import type { Recorded, Trace } from "./recorded.ts";
+import type { ReplayLedger } from "./replay-ledger.ts";
+
+/** A transaction that decides one recorded call and keeps nothing. */
+class ReplayTransaction implements DecidingTransaction {
+  readonly head: DecidingTransaction["head"];
+  readonly store = { inForce: undefined };
+  readonly #at: number;
+  readonly counters: PendingCounters;
+  /** The row that a gate would write. */
+  entry: CheckEntry | undefined;
+  effects: readonly StoredEffect[] = [];
+
+  constructor(ledger: ReplayLedger, { at, seq }: Recorded["leaf"]) {
+    this.head = { seq: seq - 1, hash: "", at };
+    this.#at = at;
+    const values = async (lookups: Parameters<ReplayLedger["tables"]["value"]>[0][]) =>
+      lookups.map((lookup) => ledger.tables.value(lookup));
+    this.counters = new PendingCounters({ values }, (key) => ledger.digest(key));
+  }
+
+  append(...[entry, events]: Parameters<DecidingTransaction["append"]>): ReturnType<DecidingTransaction["append"]> {
+    this.entry = entry;
+    this.effects = this.counters.count(events, this.head.seq + 1, this.#at);
+    return { seq: this.head.seq + 1, hash: "", effects: this.effects };
+  }
+
+  recordAnswer(): void {}
+
+  async commit(): Promise<readonly never[]> {
+    return [];
+  }
+}
+
+export interface JudgeOptions {
+  /** Keeps what a person did to the call only where the contract leaves the call to a person too. */
+  readonly underAnother?: boolean;
+  /** The events in the window of each lookup, instead of those that were counted again. */
+  readonly values?: readonly (string | undefined)[];
+  /** Amounts that count for nothing. */
+  readonly without?: readonly StoredEffect[];
+}
+
+/** Judges a call again as its receipt says that stops and persons did. */
+export class RecordedJudge implements BatchJudge {
+  readonly timed: { readonly transaction: ReplayTransaction; readonly at: number };
+  readonly policy: ActivePolicy;
+  /** What was done to the call; undefined before it is judged. */
+  how: JudgedCall["how"];
+  /** The counters whose values are not known. */
+  unknown: readonly string[] = [];
+  readonly #ledger: ReplayLedger;
+  readonly #recorded: Recorded;
+  readonly #options: JudgeOptions;
+
+  constructor(ledger: ReplayLedger, policy: ActivePolicy, recorded: Recorded, options: JudgeOptions) {
+    this.timed = { transaction: new ReplayTransaction(ledger, recorded.leaf), at: recorded.leaf.at };
+    this.policy = policy;
+    this.#ledger = ledger;
+    this.#recorded = recorded;
+    this.#options = options;
+  }
+
+  open(): undefined {}
+
+  call({ lookups }: PlannedCall): CallJudge {
+    return {
+      values: () => {
+        const values = lookups.map((lookup, place) => this.#value(lookup, place));
+        this.unknown = lookups.filter((_, place) => values[place] === undefined).map(({ counter }) => counter);
+        return values;
+      },
+      judge: (decision) => this.#judge(decision),
+      appended: () => ({}),
+    };
+  }
+
+  #value(lookup: PlannedCall["lookups"][number], place: number): string | undefined {
+    const counted = this.timed.transaction.counters.value(lookup);
+    const { values, without = [] } = this.#options;
+    const { own } = this.#recorded.trace.asked ?? {};
+    if (counted === undefined || (own === undefined && values === undefined && without.length === 0)) return counted;
+    const { tables } = this.#ledger;
+    const stored = { ...lookup, key: this.#ledger.digest(lookup.key) };
+    const held = tables.heldIn(stored).map(({ amount }) => amount);
+    const value = values === undefined ? counted : values[place] && held.reduce(addDecimals, values[place]);
+    return value && withoutOwn(value, [...(own === undefined ? [] : tables.holdsOf(own)), ...without], stored);
+  }
+
+  #judge(decision: Decision): JudgedCall {
+    const { mode } = this.policy;
+    const byMode = answeredVerdict(decision, mode);
+    const { how } = this.#recorded.trace.asked ?? {};
+    const isKept = this.#options.underAnother !== true || byMode === "ESCALATE" || how === "stopped";
+    const answered = answerOnRecord(byMode, how);
+    this.how = isKept ? how : undefined;
+    return { answered, mode, how: this.how, outcome: undefined };
+  }
+
+  finish(): readonly never[] {
+    return [];
+  }
+}
+
+/** The answer to a call, with what a stop, a person or an approval did to it. */
+function answerOnRecord(byMode: Verdict, how: NonNullable<Trace["asked"]>["how"]): Verdict {
+  if (how === "stopped") return "BLOCK";
+  if ((how === "used" || how === "grant") && byMode !== "BLOCK") return "ALLOW";
+  return (how === "denied" || how === "closed") && byMode === "ESCALATE" ? "BLOCK" : byMode;
+}

@@ -1,0 +1,418 @@
+import { windowStart, type Counter, type PolicySet } from "../../../core/src/contract/mod.ts";
+import {
+  alignCounters,
+  catchUp,
+  counterDigest,
+  countersOf,
+  foldAhead,
+  isSettled,
+  type OwnedCounter,
+  outcomeIn,
+  recountRow,
+  reportedCall,
+  rowsBehind,
+  settleCounters,
+  type FoldSource,
+  type PlacedOutcome,
+  type ReportedCall,
+  type SettledCounter,
+  type TotalSource,
+} from "../../../gate/src/server/mod.ts";
+import type { RecordedAsk } from "../../../core/src/approvals/mod.ts";
+import { inMemory, readResume, resetThroughOf, type CounterLookup, type StoredEffect } from "../../../gate/src/ledger/mod.ts";
+import {
+  askOf,
+  endedAsk,
+  endedBy,
+  eraseAct,
+  readEffects,
+  readErasure,
+  wholeText,
+  type Leaf,
+} from "../../../core/src/record/entry/mod.ts";
+import { rowsAt, rowsThrough, type History, type RecordedRow } from "../../../gate/src/cli/history.ts";
+import { hasErasedPart, isAmount, movedCounters, readLeaf, recordedAt } from "./recorded.ts";
+
+/** The longest time in which a contract lets an outcome be reported. */
+export const outcomeMsMax: number = 90 * 86_400_000;
+
+/** An approval that is open, by the row that asked. */
+interface OpenApproval {
+  readonly row: RecordedRow;
+  readonly leaf: Leaf;
+}
+
+export interface ReplayLedgerOptions {
+  /**
+   * Called for a row that a counter which comes into force cannot count.
+   *
+   * @returns as in `FoldSource`; undefined if the counter lacks the row because it was erased, and else is unknown
+   */
+  readonly uncounted?: (...row: Parameters<NonNullable<FoldSource["uncounted"]>>) => number | undefined;
+  /** Called with events of older rows that a counter comes with. @returns those that the ledger has */
+  readonly folded?: (fold: Folding) => Promise<readonly StoredEffect[]>;
+}
+
+/** Events of rows through one that are folded into a counter. */
+export interface Folding {
+  readonly owned: OwnedCounter;
+  readonly through: number;
+  readonly events: readonly StoredEffect[];
+  /** True if the counter may have begun after some of them. */
+  readonly mayLack: boolean;
+  readonly tables: inMemory.CounterTables;
+}
+
+/** What an outcome does, as it is computed again. */
+export type Settled = Awaited<ReturnType<typeof settleCounters>>;
+
+/**
+ * The counters of a ledger, made again from its rows in their order: those of the engine in memory, put in force by the
+ * gate's own code. Rows stay where they are, and events that later lookups count only together are joined.
+ */
+export class ReplayLedger {
+  readonly #history: History;
+  readonly #options: ReplayLedgerOptions;
+  /** All counters that were in force, by digest. */
+  readonly owned: Map<string, OwnedCounter> = new Map();
+  /** The counters of the engine in memory. */
+  readonly tables: inMemory.CounterTables;
+  /** The rows whose approvals are open: only they hold amounts. */
+  readonly #open = new Map<number, OpenApproval>();
+  /** By the counter's digest, in milliseconds: rows up to this time may be missing, because they can no longer be read. */
+  readonly #lacking = new Map<string, number>();
+  /** The keys of checks whose outcome was erased. They may have ended approvals; the acts after the checks say so. */
+  readonly #doubted = new Set<string | null>();
+  #isAfterAct = false;
+  readonly #erasures: NonNullable<ReturnType<typeof readErasure>>[] = [];
+  /** Milliseconds: the time of a loss after which no check was answered yet; -1 if there is none. */
+  #freshLoss = -1;
+  /** The row that is replayed. */
+  #at = { seq: 0, at: 0 };
+
+  constructor(history: History, options: ReplayLedgerOptions = {}) {
+    this.#history = history;
+    this.#options = options;
+    this.tables = new inMemory.CounterTables((definition, now) =>
+      lookbackOf(this.owned.get(counterDigest(definition))?.counter, now),
+    );
+  }
+
+  /** The digest of a counter's key. Without the ledger's secret, the key itself. */
+  digest(key: string): string {
+    return this.#history.keyDigest?.(key) ?? key;
+  }
+
+  /** Keeps counters that have counted the rows before one, without an event. */
+  start(policySet: PolicySet, from: number): void {
+    for (const { counter } of countersOf(policySet))
+      this.tables.keep(storedCounter(counter.identity, { through: from - 1, unknownThrough: -1 }), []);
+  }
+
+  get hasSecret(): boolean {
+    return this.#history.keyDigest !== undefined;
+  }
+
+  /** Puts a contract in force from a row on, as a gate does. */
+  async align(policySet: PolicySet, from: number): Promise<void> {
+    const all = countersOf(policySet).map((owned) => ({ owned, counter: counterDigest(owned.counter.identity) }));
+    const hidden = all.filter(({ owned, counter }) => this.#isHidden(owned, counter));
+    for (const { owned, counter } of all) this.owned.set(counter, owned);
+    const source = this.#source(from);
+    const ahead = await foldAhead(policySet, source);
+    const transaction = {
+      head: { seq: from - 1, hash: "", at: this.#at.at },
+      counters: { hold: (event: Omit<StoredEffect, "held">) => this.#hold(event) },
+      keepCounter: source.keepCounter,
+      openApprovals: async () => [...this.#open.values()].map(({ row }) => row),
+    };
+    await alignCounters(policySet, source, transaction, { ahead, lostThrough: this.#freshLoss });
+    for (const each of hidden) await this.#foldHidden(each.owned, each.counter, source);
+  }
+
+  /** Counts the events of older rows that the ledger proves. The counter may lack those that cannot be read. */
+  async #foldHidden(owned: OwnedCounter, counter: string, source: FoldSource): Promise<void> {
+    const uncounted: FoldSource["uncounted"] = (digest, row, at) => {
+      this.#options.uncounted?.(digest, row, at);
+      this.#lacks(digest, at);
+      return -1;
+    };
+    if (this.#options.folded === undefined) return this.#lacks(counter, this.#at.at);
+    const progress = { through: 0, unknownThrough: -1, rows: 0, events: 0 };
+    await catchUp([{ owned, counter, from: 0, progress }], { ...source, uncounted }, async ({ through }, found) =>
+      this.tables.add(await this.#present(owned, through ?? 0, found, true)),
+    );
+  }
+
+  /** The counter starts empty, and no row has named its contract before, but the ledger may have counted older rows. */
+  #isHidden({ counter: { startsEmpty } }: OwnedCounter, counter: string): boolean {
+    return startsEmpty && !this.tables.keeps(counter) && this.#history.hasOlder?.(counter) === true;
+  }
+
+  #hold(event: Omit<StoredEffect, "held">): void {
+    const asked = this.#open.get(event.seq);
+    // A call whose outcome was erased may never have waited.
+    if (asked !== undefined && isOutcomeErased(asked.row)) this.#lacks(event.counter, event.at);
+    this.tables.add([{ ...event, key: this.digest(event.key), held: true }]);
+  }
+
+  /** The events, with the digests of their keys, that the ledger has. */
+  async #present(
+    owned: OwnedCounter,
+    through: number,
+    folded: readonly StoredEffect[],
+    mayLack: boolean,
+  ): Promise<readonly StoredEffect[]> {
+    if (folded.length === 0) return [];
+    const events = folded.map((event) => ({ ...event, key: this.digest(event.key) }));
+    const { tables } = this;
+    return (await this.#options.folded?.({ owned, through, events, mayLack, tables })) ?? events;
+  }
+
+  #source(before: number): FoldSource {
+    const history = this.#history;
+    return {
+      head: this.#at,
+      tables: { counters: async () => ({ kept: this.tables.counters }) },
+      rows: {
+        scan: (from) => rowsBefore(history, from, before),
+        rowsAt: (rows) => rowsAt(history, rows),
+        totals: async (places) => this.tables.totals(places),
+      },
+      keyDigest: (key) => this.digest(key),
+      keepCounter: async ({ definition, ...counter }, folded) => {
+        const stored = storedCounter(definition, counter);
+        const owned = this.owned.get(stored.digest);
+        const events = owned === undefined ? [] : await this.#present(owned, counter.through ?? before, folded, false);
+        const isTaken = ({ takenBy }: StoredEffect): boolean => takenBy !== undefined;
+        this.tables.keep(
+          stored,
+          events.filter((event) => !isTaken(event)),
+        );
+        this.#take(events.filter(isTaken));
+      },
+      uncounted: (counter, row, at) => {
+        const found = this.#options.uncounted?.(counter, row, at);
+        if (found !== undefined || !hasErasedPart(row.evidence)) return found ?? at;
+        // No row may name the contract that was in force when the row was counted.
+        this.#lacks(counter, at);
+        return this.#wasErased(row) ? at : -1;
+      },
+    };
+  }
+
+  /** True if a part that counters need was erased before the row that is replayed: then it could not be counted either. */
+  #wasErased({ seq, evidence }: Pick<RecordedRow, "evidence" | "seq">): boolean {
+    const isPart = (part: string): boolean =>
+      wholeText(evidence, "call") === undefined ? part === "call" : /^(?:input|platform)/.test(part);
+    return this.#erasures.some(
+      ({ parts, rows }) => parts.some(isPart) && rows.some(([from, to]) => seq >= from && seq <= to),
+    );
+  }
+
+  /** Folds a counter that is out of force up to a row. */
+  async foldOn(owned: OwnedCounter, upTo: number): Promise<void> {
+    const counter = counterDigest(owned.counter.identity);
+    const kept = this.tables.counters.find(({ digest }) => digest === counter);
+    const { through = 0, unknownThrough = -1 } = kept ?? {};
+    const progress = { through: through ?? upTo, unknownThrough, rows: 0, events: 0 };
+    const source = this.#source(upTo + 1);
+    await catchUp([{ owned, counter, from: progress.through, progress }], source, source.keepCounter);
+  }
+
+  /**
+   * Applies what a row says about approvals and losses, but not what it does to counters.
+   *
+   * @param known what became of the check, if the row was read
+   */
+  pass(row: RecordedRow, leaf: Leaf, known?: RecordedAsk): void {
+    const { evidence } = row;
+    this.#at = leaf;
+    if (leaf.kind !== "check") {
+      this.#isAfterAct = true;
+      for (const [from, to] of endedBy(leaf, evidence)) this.#end(from, to);
+      const erasure = leaf.act === eraseAct ? readErasure(evidence, leaf.seq) : undefined;
+      if (erasure !== undefined) this.#erasures.push(erasure);
+      return this.#resume(leaf, evidence);
+    }
+    if (this.#isAfterAct) this.#doubted.clear();
+    this.#isAfterAct = false;
+    this.#freshLoss = -1;
+    const asked = known ?? askOf(evidence) ?? {};
+    const ended = endedAsk(asked);
+    if (ended !== undefined) this.#end(ended, ended);
+    const isErased = isOutcomeErased(row);
+    if (isErased && leaf.answered !== "BLOCK") this.#doubted.add(leaf.key);
+    if (asked.how === "opened" || (isErased && leaf.answered === "ESCALATE")) this.#open.set(row.seq, { row, leaf });
+  }
+
+  #end(from: number, to: number): void {
+    for (const row of from === to ? [from] : this.#open.keys()) if (row >= from && row <= to) this.#open.delete(row);
+    this.tables.release([from, to]);
+  }
+
+  /** After a row that records a loss, counters are unknown. A reset counter counts from zero. */
+  #resume(leaf: Leaf, evidence: string): void {
+    const resumed = readResume(leaf, evidence);
+    if (resumed === undefined) return;
+    if (resumed.lost !== undefined) this.#freshLoss = leaf.at;
+    const kept = new Map(this.tables.counters.map((counter) => [counter.digest, counter]));
+    for (const counter of resumed.lost === undefined ? [] : kept.values())
+      if (!resumed.reset.has(counter.digest))
+        this.tables.keep({ ...counter, unknownThrough: Math.max(counter.unknownThrough, leaf.at) }, []);
+    for (const digest of resumed.reset.keys()) {
+      const counter = kept.get(digest) ?? { digest, definition: "", through: leaf.seq };
+      const live = { ...counter, through: null, unknownThrough: -1, resetThrough: resetThroughOf(leaf.at) };
+      this.tables.keep(live, []);
+      this.tables.keep(live, []); // Only a counter that is in force already becomes known again.
+      if (counter.through !== null) this.tables.keep({ ...live, through: leaf.seq }, []);
+      this.#lacking.delete(digest);
+    }
+  }
+
+  /**
+   * Counts what a check recorded.
+   *
+   * @param policySet the contract in force; undefined if it is unavailable
+   * @param updates what the decision says; undefined if the check was not decided again
+   */
+  count(row: RecordedRow, leaf: Leaf, policySet: PolicySet | undefined, updates?: readonly StoredEffect[]): void {
+    if (updates !== undefined) return this.tables.add(updates);
+    if (this.hasSecret) return this.#countRecorded(row, leaf);
+    const lacking = new Set(movedCounters(row) ?? this.tables.counters.map(({ digest }) => digest));
+    for (const owned of policySet === undefined ? [] : countersOf(policySet)) {
+      const counter = counterDigest(owned.counter.identity);
+      const recounted = lacking.has(counter) ? recountRow(owned, leaf, row.evidence) : undefined;
+      if (recounted === undefined || recounted.length === 0) continue;
+      this.tables.add(recounted.map((update) => this.#effectOf({ ...update, counter }, leaf)));
+      lacking.delete(counter);
+    }
+    for (const counter of lacking) this.#lacks(counter, leaf.at);
+  }
+
+  #effectOf(
+    { counter, key, amount, held }: Pick<StoredEffect, "amount" | "counter" | "held" | "key">,
+    { at, seq }: Pick<Leaf, "at" | "seq">,
+  ): StoredEffect {
+    return { counter, key: this.digest(key), amount, at, seq, ...(held === true && { held }) };
+  }
+
+  /** With the ledger's secret, the keys of recorded effects are those of lookups. */
+  #countRecorded({ evidence }: RecordedRow, { at, seq }: Leaf): void {
+    const effects = at < this.#at.at ? undefined : readEffects(evidence);
+    if (effects === undefined) for (const { digest } of this.tables.counters) this.#lacks(digest, at);
+    const distinct = new Map(
+      effects?.map((effect) => [[effect.counter, effect.key, effect.withdrawn].join(" "), effect]),
+    );
+    for (const { withdrawn, ...effect } of distinct.values()) {
+      if (!this.tables.keeps(effect.counter)) continue;
+      const time = withdrawn === undefined ? at : this.tables.timeOf(effect, withdrawn);
+      // No source of rows is trusted: a gate writes decimals, and takes back what is there.
+      if (time === undefined || !isAmount(effect.amount)) this.#lacks(effect.counter, at);
+      else
+        this.tables.add([
+          { ...effect, at: time, ...(withdrawn === undefined ? { seq } : { seq: withdrawn, takenBy: seq }) },
+        ]);
+    }
+  }
+
+  /**
+   * Computes again what an outcome does.
+   *
+   * @param settledOf the counters that the outcome of a call may change
+   * @returns undefined if its call cannot be read. It is whole if no part of the call was erased
+   */
+  async settle(
+    outcome: PlacedOutcome,
+    settledOf: (call: ReportedCall) => readonly SettledCounter[],
+  ): Promise<{ readonly settled: Settled; readonly isWhole: boolean } | undefined> {
+    const behind = new Map((await rowsAt(this.#history, rowsBehind(outcome))).map((each) => [each.seq, each]));
+    const call = reportedCall(outcome, (seq) => behind.get(seq));
+    if (call === undefined) return undefined;
+    const totals: TotalSource["totals"] = async (places) => this.tables.totals(places);
+    const settled = await settleCounters(settledOf(call), call.outcomes, { totals });
+    return { settled, isWhole: !hasErasedPart(call.evidence) };
+  }
+
+  /** Counts what an outcome does, as it was computed again. */
+  addSettled({ at, seq }: PlacedOutcome, { added, taken }: Settled): void {
+    this.tables.add(added.map((event) => ({ ...event, at, seq })));
+    this.#take(taken.map((event) => ({ ...event, takenBy: seq })));
+  }
+
+  /** Takes events back, as far as they are there. */
+  #take(taken: readonly StoredEffect[]): void {
+    for (const event of taken) if (this.tables.timeOf(event, event.seq) === event.at) this.tables.add([event]);
+  }
+
+  /** A row that cannot be read: the counters that it moved lack it. */
+  lose(row: RecordedRow): void {
+    for (const counter of movedCounters(row) ?? this.tables.counters.map(({ digest }) => digest))
+      this.#lacks(counter, recordedAt(row.leaf));
+  }
+
+  #lacks(counter: string, at: number): void {
+    this.#lacking.set(counter, Math.max(at, this.#lacking.get(counter) ?? -1));
+  }
+
+  /** May the counter lack events of rows that can no longer be read? */
+  isLacking({ counter, after }: CounterLookup): boolean {
+    return after < (this.#lacking.get(counter) ?? -1);
+  }
+
+  /** The amounts that open approvals hold, if erased checks may have ended them. */
+  get doubtful(): readonly StoredEffect[] {
+    if (this.#doubted.size === 0) return [];
+    const doubted = [...this.#open.values()].filter(({ leaf }) => this.#doubted.has(leaf.key));
+    return doubted.flatMap(({ row }) => this.tables.holdsOf(row.seq));
+  }
+
+  /** The approvals that are open, by row. */
+  get open(): ReadonlyMap<number, OpenApproval> {
+    return this.#open;
+  }
+}
+
+function storedCounter(
+  definition: string,
+  counter: {
+    readonly through: number | null;
+    readonly unknownThrough: number;
+    readonly resetThrough?: number | undefined;
+  },
+): Parameters<inMemory.CounterTables["keep"]>[0] {
+  return { ...counter, definition, digest: counterDigest(definition) };
+}
+
+/** Outcomes read the events of their calls, and a counter with `since` may look back to any time. */
+function lookbackOf(counter: Counter | undefined, now: number): inMemory.Lookback {
+  if (counter === undefined || since(counter) !== null) return { through: -1, forgets: false };
+  const { through, forgets } = lookbackOfWindow(counter, now);
+  return { through: isSettled(counter) ? Math.min(through, now - outcomeMsMax) : through, forgets };
+}
+
+function lookbackOfWindow({ window }: Counter, now: number): inMemory.Lookback {
+  return window.kind === "ever"
+    ? { through: now, forgets: false }
+    : { through: windowStart(window, now), forgets: true };
+}
+
+/** A counter's identity is its definition, as JSON. */
+function since({ identity }: Counter): string | null {
+  return (JSON.parse(identity) as { readonly since: string | null }).since;
+}
+
+/** No source of rows is trusted: a row that is not what its leaf says is not counted. */
+async function* rowsBefore(history: History, from: number, before: number): AsyncGenerator<readonly RecordedRow[]> {
+  for await (const rows of rowsThrough(before - 1, history.scan(from)))
+    yield rows.map((row) => (typeof readLeaf(row) === "string" ? { ...row, leaf: "" } : row));
+}
+
+function isOutcomeErased({ evidence }: RecordedRow): boolean {
+  return evidence.includes("!") && wholeText(evidence, "outcome") === undefined;
+}
+
+/** Reads the outcome of a row; undefined if it has none. */
+export function outcomeOfRow(row: RecordedRow): PlacedOutcome | undefined {
+  return row.leaf.includes('"act":"outcome"') ? outcomeIn(row) : undefined;
+}

@@ -1,0 +1,29 @@
+import { openHistory, type ReceiptSource } from "../../../gate/src/cli/history.ts";
+import type { Outcome } from "../../../gate/src/cli/outcome.ts";
+import { showProgress } from "../../../gate/src/cli/progress.ts";
+import { summarize } from "./summary.ts";
+import { readSpan, readWhole, rowsWithin, type SpanOptions } from "../../../gate/src/cli/span.ts";
+
+export interface ReportOptions extends Omit<ReceiptSource, "folder">, SpanOptions {
+  readonly from: string;
+  readonly examples: string;
+  readonly json: boolean;
+}
+
+/**
+ * `svc-gate report`: prints the calls that enforce mode would have refused, by rule, with examples, and the approvals
+ * that persons decided or would have had to decide, and the outcomes that were reported.
+ */
+export async function reportCommand(folder: string, options: ReportOptions): Promise<Outcome> {
+  const from = readWhole("--from", options.from, 1);
+  const examples = readWhole("--examples", options.examples, 0);
+  const asked = readSpan(options, Date.now());
+  await using history = await openHistory({ ...options, folder });
+  using progress = showProgress(history.rows);
+  const span = await rowsWithin(history, asked);
+  const summary = await summarize(history, { ...span, first: Math.max(from, span.first) }, examples, (seq) => {
+    progress.at(seq);
+    return undefined;
+  });
+  return { exitCode: 0, text: options.json ? JSON.stringify(summary.json) : summary.text, forPrograms: options.json };
+}

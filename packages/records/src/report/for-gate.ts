@@ -1,0 +1,14 @@
+import type { AskedReport, GateHistory, NextTurn } from "../../../gate/src/server/mod.ts";
+import { rowsWithin } from "../../../gate/src/cli/span.ts";
+import { summarize } from "./summary.ts";
+
+/** As many as the command shows without an option. */
+const examplesMax = 2;
+
+/** The report of a gate's own ledger, for GET /report: as JSON, like that of `svc-gate report --json`. */
+export async function reportForGate(asked: AskedReport, history: GateHistory, next: NextTurn): Promise<string> {
+  const { end, ...span } = await rowsWithin(history, asked);
+  const upTo = Math.min(end, history.rows + 1); // Checks go on meanwhile.
+  const summary = await summarize(history, { ...span, end: upTo }, examplesMax, next);
+  return JSON.stringify(summary.json);
+}

@@ -1,7 +1,0 @@
-import type { ServeHooks } from "../gate/mod.ts";
-
-/** What routes of the gate need from the commands. It is loaded with the first request. */
-export const routeHooks: Pick<ServeHooks, "explain" | "report"> = {
-  explain: async (...asked) => (await import("./explain/for-gate.ts")).explainForGate(...asked),
-  report: async (...asked) => (await import("./report/for-gate.ts")).reportForGate(...asked),
-};
