@@ -58,7 +58,7 @@ async function fileSizes(): Promise<Sizes> {
   const sum = (names: Iterable<string>): number =>
     [...names].reduce((bytes, name) => bytes + (files.get(name)?.gzip.length ?? 0), 0);
   const uplot = sum(["npm/uplot.js"]);
-  return { inbox: sum([...first, "console/style.css"]), all: sum(files.keys()) - uplot, uplot };
+  return { inbox: sum([...first, "console/src/browser/style.css"]), all: sum(files.keys()) - uplot, uplot };
 }
 
 async function makePerson(gate: Server, operator: string, name: string): Promise<string> {

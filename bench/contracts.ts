@@ -11,7 +11,7 @@ import {
   loadFunctions,
   prepare,
   type PolicySet,
-} from "../packages/core/src/contract/mod.ts";
+} from "../packages/readers/src/contract.ts";
 import { parseCheckRequest, type CheckRequest } from "../packages/core/src/wire/mod.ts";
 import { atMost, conclude, median, printTable, round } from "./report.ts";
 

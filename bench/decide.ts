@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { compileContracts, planLookups, count, decide, prepare } from "../packages/core/src/contract/mod.ts";
+import { compileContracts, planLookups, count, decide, prepare } from "../packages/readers/src/contract.ts";
 import { parseCheckRequest, type CheckRequest } from "../packages/core/src/wire/mod.ts";
 import { atLeast, conclude, median, printTable, round } from "./report.ts";
 import { paymentBody } from "./requests.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readLedger } from "../packages/gate/src/ledger/mod.ts";
-import { verifyExport, writeExport } from "../packages/gate/src/ledger/export/mod.ts";
+import { verifyExport, writeExport } from "../packages/records/src/export/mod.ts";
 import { parseVerifierKey } from "../packages/core/src/record/tree/mod.ts";
 import { fillElsewhere } from "./fill.ts";
 import { atLeast, atMost, conclude, median, printTable, round } from "./report.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { replayCommand } from "../packages/records/src/replay/command.ts";
-import { compileMandate } from "../packages/core/src/contract/mod.ts";
+import { compileMandate } from "../packages/readers/src/contract.ts";
 import { Clock } from "../packages/gate/src/server/policy/clock.ts";
 import { openGate } from "../packages/gate/src/server/service/gate.ts";
 import { openLedger } from "../packages/gate/src/ledger/mod.ts";

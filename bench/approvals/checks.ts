@@ -9,15 +9,17 @@ import { paymentBody } from "../requests.ts";
 const [checkout = "", folder = "", contract = ""] = process.argv.slice(2);
 const batch = 64;
 
-const at = (path: string): string => pathToFileURL(join(checkout, "packages", "svc-gate", "src", path)).href;
-const wire = (await import(at("wire/mod.ts"))) as typeof import("../../packages/core/src/wire/mod.ts");
-const ledgers = (await import(at("ledger/mod.ts"))) as typeof import("../../packages/gate/src/ledger/mod.ts");
-const contracts = (await import(at("contract/mod.ts"))) as typeof import("../../packages/core/src/contract/mod.ts");
+const at = (path: string): string => pathToFileURL(join(checkout, "packages", path)).href;
+const wire = (await import(at("core/src/wire/mod.ts"))) as typeof import("../../packages/core/src/wire/mod.ts");
+const ledgers = (await import(at("gate/src/ledger/mod.ts"))) as typeof import("../../packages/gate/src/ledger/mod.ts");
+const contracts = (await import(
+  at("readers/src/contract.ts")
+)) as typeof import("../../packages/readers/src/contract.ts");
 const clocks = (await import(
-  at("gate/policy/clock.ts")
+  at("gate/src/server/policy/clock.ts")
 )) as typeof import("../../packages/gate/src/server/policy/clock.ts");
 const gates = (await import(
-  at("gate/service/gate.ts")
+  at("gate/src/server/service/gate.ts")
 )) as typeof import("../../packages/gate/src/server/service/gate.ts");
 
 const compiled = contracts.compileContracts([{ name: "payments.yaml", text: readFileSync(contract, "utf8") }]);

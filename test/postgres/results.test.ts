@@ -24,7 +24,7 @@ import {
   type LedgerHistory,
 } from "../../packages/gate/src/ledger/mod.ts";
 import { parseLeaf } from "../../packages/core/src/record/entry/mod.ts";
-import { readHint, verifyExport, writeExport } from "../../packages/gate/src/ledger/export/mod.ts";
+import { readHint, verifyExport, writeExport } from "../../packages/records/src/export/mod.ts";
 import { parseVerifierKey } from "../../packages/core/src/record/tree/mod.ts";
 import type { ResultEntry } from "../../packages/gate/src/ledger/entries.ts";
 import { control } from "../support/controls/control.ts";

@@ -53,7 +53,9 @@ suite("what an entry loads", () => {
   });
 
   control("positive control: a program that loads the settings of a gate for each command is noticed", () => {
-    const mutations = [{ within: "addServe", module: "cli/main", find: "name !== serving.name()", put: "false" }];
+    const mutations = [
+      { within: "addServe", module: "svc-gate/src/main", find: "name !== serving.name()", put: "false" },
+    ];
     const loaded = loadedByVersion(mutations);
     assert.ok(loaded.filter(isOwn).length > ownMax);
     assert.ok(loaded.some(isFastify));

@@ -197,12 +197,13 @@ suite("the package", () => {
   const packs = (env: NodeJS.ProcessEnv): readonly Packed[] => (made ??= pack(built, env));
 
   test("each source file imports only packages that its own manifest names", () => {
-    for (const [folder, owner] of [
-      ["svc-gate", manifest] as const,
-      ["workbench", workbench] as const,
-      ["agent", agent] as const,
+    for (const [folders, owner] of [
+      ["{core,readers,gate,records,console,svc-gate}/src", manifest] as const,
+      ["workbench/src/test", manifest] as const,
+      ["workbench/src/{analysis,commands}", workbench] as const,
+      ["agent/src", agent] as const,
     ]) {
-      for (const name of globSync(`packages/${folder}/src/**/*.ts`, { cwd: root })) {
+      for (const name of globSync(`packages/${folders}/**/*.ts`, { cwd: root })) {
         // A type does not exist in the built package.
         const text = readFileSync(join(root, name), "utf8").replaceAll(/^import type .*$/gm, "");
         assert.deepEqual(notDependencies(text, owner), [], name);
@@ -242,7 +243,7 @@ suite("the package", () => {
     assert.ok(packed !== undefined && tools !== undefined);
     const paths = packed.files.map((file) => file.path);
     for (const wanted of [
-      "dist/cli/main.js",
+      "dist/svc-gate/src/main.js",
       "spec/schemas/contract.schema.json",
       "contracts/payments.yaml",
       "contracts/hosts/claude-code.yaml",

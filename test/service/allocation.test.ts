@@ -16,7 +16,7 @@ import {
   decide,
   prepare,
   type PolicySet,
-} from "../../packages/core/src/contract/mod.ts";
+} from "../../packages/readers/src/contract.ts";
 import { answerBody } from "../../packages/gate/src/server/core/answer.ts";
 import { Clock, systemTime } from "../../packages/gate/src/server/policy/clock.ts";
 import { openGate, type Gate } from "../../packages/gate/src/server/service/gate.ts";

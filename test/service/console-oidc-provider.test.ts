@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { text as bodyOf } from "node:stream/consumers";
 import { test } from "node:test";
 import { readOidc } from "../../packages/console/src/server/oidc/settings.ts";
+import { readPrivateJson } from "../../packages/gate/src/server/settings/private-file.ts";
 import type { Desk } from "../support/approvals.ts";
 import { sendAsPage, type ConsoleAnswer } from "../support/console.ts";
 import { finish, startGate, temporaryFolder } from "../support/gate.ts";
@@ -116,7 +117,7 @@ const rules: readonly OidcRule[] = [
       groups.set("subject of anna", [...many, "g16"]);
       assertRefused(await signInWith(desk, "subject of anna"), /over 16 groups: an administrator lists/);
     },
-    defect: { within: "groupsMax", module: "console/oidc/provider", value: "100" },
+    defect: { within: "groupsMax", module: "oidc/provider", value: "100" },
   },
   {
     rule: "strangers at the address of a person, such as that of a proxy, stop no sign-in",
@@ -327,16 +328,23 @@ test("a mistake in the file of SVC_OIDC is named without any value of the file, 
   const folder = temporaryFolder(t);
   const issuer = { issuer: "https://login.example" };
   for (const [changes, problem] of wrongFiles) {
-    const read = await readOidc(oidcFile(folder, issuer, changes));
+    const read = await readOidc(oidcFile(folder, issuer, changes), readPrivateJson);
     assert.ok(!read.ok, JSON.stringify(changes));
     assert.match(read.problem, problem);
     assert.doesNotMatch(read.problem, /hidden|a secret that/);
   }
-  assert.ok((await readOidc(oidcFile(folder, issuer, { persons: [person, { subject: "s1", key: "acme/anna" }] }))).ok);
+  assert.ok(
+    (
+      await readOidc(
+        oidcFile(folder, issuer, { persons: [person, { subject: "s1", key: "acme/anna" }] }),
+        readPrivateJson,
+      )
+    ).ok,
+  );
   const file = oidcFile(folder, issuer, { scopes: [] });
   for (const mode of [0o640, 0o604]) {
     chmodSync(file, mode);
-    const read = await readOidc(file);
+    const read = await readOidc(file, readPrivateJson);
     assert.ok(!read.ok && /SVC_OIDC: others can read the file/.test(read.problem));
   }
   chmodSync(file, 0o600);

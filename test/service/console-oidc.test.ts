@@ -84,8 +84,8 @@ const rules: readonly OidcRule[] = [
     },
     defect: {
       within: "OidcSignIn.#readSettings",
-      find: "await readOidc(this.#parts.file)",
-      put: "await (this.once ??= readOidc(this.#parts.file))",
+      find: "await readOidc(this.#parts.file, this.#parts.readJson)",
+      put: "await (this.once ??= readOidc(this.#parts.file, this.#parts.readJson))",
     },
   },
   {

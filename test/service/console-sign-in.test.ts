@@ -110,7 +110,7 @@ runCases("the first sign-in to a new gate", startNewGate, [
       for (let n = 0; n < 5; n += 1) await trySignIn(gate, key, { code: "WRONGWRO" });
       assert.deepEqual(gate.codes(), [code]);
     },
-    defect: { within: "triesMax", module: "console/first-code", value: "500" },
+    defect: { within: "triesMax", module: "server/first-code", value: "500" },
   },
   {
     rule: "without a code, five wrong codes do not fill the terminal either",

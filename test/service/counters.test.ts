@@ -4,14 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import {
-  compileContracts,
-  planLookups,
-  count,
-  decide,
-  prepare,
-  recount,
-} from "../../packages/core/src/contract/mod.ts";
+import { compileContracts, planLookups, count, decide, prepare, recount } from "../../packages/readers/src/contract.ts";
 import { ask, check, startGate, temporaryFolder, type Running } from "../support/gate.ts";
 import { sentencesOf } from "../support/sentences.ts";
 

@@ -10,7 +10,7 @@ import { DatabaseSync } from "node:sqlite";
 import { suite, test, type TestContext } from "node:test";
 import { replayAndFold } from "../../packages/records/src/deep/deep.ts";
 import type { DeepFound } from "../../packages/records/src/deep/found.ts";
-import { compileMandate, type PolicySet } from "../../packages/core/src/contract/mod.ts";
+import { compileMandate, type PolicySet } from "../../packages/readers/src/contract.ts";
 import { Clock } from "../../packages/gate/src/server/policy/clock.ts";
 import { openGate } from "../../packages/gate/src/server/service/gate.ts";
 import { inspectLedger, openLedger, readLedger, type KeptCounter } from "../../packages/gate/src/ledger/mod.ts";

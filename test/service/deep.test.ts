@@ -11,7 +11,7 @@ import { DatabaseSync } from "node:sqlite";
 import { after, suite, test, type TestContext } from "node:test";
 import { replayAndFold } from "../../packages/records/src/deep/deep.ts";
 import { shownDecided, type DeepFound } from "../../packages/records/src/deep/found.ts";
-import { exportCommand } from "../../packages/gate/src/cli/export/command.ts";
+import { exportCommand } from "../../packages/records/src/export/command.ts";
 import { replayCommand } from "../../packages/records/src/replay/command.ts";
 import { verifyPathCommand } from "../../packages/records/src/verify/path.ts";
 import { verifyCommand } from "../../packages/records/src/verify/command.ts";

@@ -10,7 +10,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { openHistory, type RecordedRow } from "../../packages/gate/src/cli/history.ts";
+import { openHistory, type RecordedRow } from "../../packages/records/src/history.ts";
 import { BadInput, type Outcome } from "../../packages/gate/src/cli/outcome.ts";
 import { replayCommand } from "../../packages/records/src/replay/command.ts";
 import { reportCommand } from "../../packages/records/src/report/command.ts";

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { compileContracts } from "../../packages/core/src/contract/mod.ts";
+import { compileContracts } from "../../packages/readers/src/contract.ts";
 import type { Places } from "../../packages/gate/src/server/admission/places.ts";
 import { explainRates, streamPlaces, waitPlaces } from "../../packages/gate/src/server/admission/open-requests.ts";
 import { Reads, type ReadKind } from "../../packages/gate/src/server/admission/reads.ts";

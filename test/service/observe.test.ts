@@ -274,7 +274,7 @@ async function loadedBy(t: TestContext, settings: Readonly<Record<string, string
 suite("the telemetry packages that a gate loads", () => {
   test("a gate without telemetry loads neither OpenTelemetry nor prom-client", async (t) => {
     const loaded = await loadedBy(t, {});
-    assert.match(loaded, /src\/gate\/telemetry\/traces\.ts/, "the hook sees what is loaded");
+    assert.match(loaded, /src\/server\/telemetry\/traces\.ts/, "the hook sees what is loaded");
     assert.doesNotMatch(loaded, /@opentelemetry|prom-client/);
   });
 

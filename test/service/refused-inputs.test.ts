@@ -12,7 +12,7 @@ import { replayAndFold } from "../../packages/records/src/deep/deep.ts";
 import { decideExportAgain } from "../../packages/records/src/deep/export.ts";
 import { shownDecided } from "../../packages/records/src/deep/found.ts";
 import { explainCommand } from "../../packages/records/src/explain/command.ts";
-import { exportCommand } from "../../packages/gate/src/cli/export/command.ts";
+import { exportCommand } from "../../packages/records/src/export/command.ts";
 import { replayCommand } from "../../packages/records/src/replay/command.ts";
 import { reportCommand } from "../../packages/records/src/report/command.ts";
 import { RefusedInputs, type StoredCall } from "../../packages/gate/src/server/core/refused-inputs.ts";

@@ -8,7 +8,7 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { replayAndFold } from "../../packages/records/src/deep/deep.ts";
-import { ledgerHistory } from "../../packages/gate/src/cli/history.ts";
+import { ledgerHistory } from "../../packages/records/src/history.ts";
 import { holdAgainstItself } from "../../packages/records/src/replay/replay.ts";
 import { readLedger } from "../../packages/gate/src/ledger/mod.ts";
 import {

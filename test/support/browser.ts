@@ -129,8 +129,8 @@ async function opens(page: Page, address: string, path: string): Promise<void> {
 
 /** Plants a defect in a module of the pages, such as `pages/inbox`, for a control. The pages must not be open yet. */
 export async function plant({ context }: Person, module: string, mutation: Mutation): Promise<void> {
-  noteMutated(join(root, "packages", "svc-gate", "src", "console", `${module}.ts`));
-  await context.route(`**/console/${module}.js`, async (route) => {
+  noteMutated(join(root, "packages", "console", "src", "browser", `${module}.ts`));
+  await context.route(`**/console/src/browser/${module}.js`, async (route) => {
     const response = await route.fetch();
     const body = mutatedText(await response.text(), [mutation], "js");
     await route.fulfill({ status: 200, contentType: "text/javascript", body });

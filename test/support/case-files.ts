@@ -99,7 +99,7 @@ export function fileText(all: readonly Case[]): string {
 /** Runs the command in a process of its own, which may load sources with a defect. */
 export function run(folder: string, defect: readonly Mutation[], ...args: readonly string[]): Promise<string> {
   const imports = defect.length === 0 ? [] : ["--import", preload];
-  const program = join(root, "packages", "svc-gate", "src", "cli", "main.ts");
+  const program = join(root, "packages", "svc-gate", "src", "main.ts");
   const env = { ...process.env, ...mutatedEnvironment(defect) };
   return new Promise((resolve) => {
     execFile(process.execPath, [...imports, program, "test", ...args], { cwd: folder, env }, (_, out, err) =>

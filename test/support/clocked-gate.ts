@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { compileContracts } from "../../packages/core/src/contract/mod.ts";
+import { compileContracts } from "../../packages/readers/src/contract.ts";
 import { Clock } from "../../packages/gate/src/server/policy/clock.ts";
 import { openGate } from "../../packages/gate/src/server/service/gate.ts";
 import { openLedger } from "../../packages/gate/src/ledger/mod.ts";

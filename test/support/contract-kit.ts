@@ -10,7 +10,7 @@ import {
   type PolicySet,
   type Decision,
   type Diagnostic,
-} from "../../packages/core/src/contract/mod.ts";
+} from "../../packages/readers/src/contract.ts";
 import { bad, good, parseCheckRequest, type CheckRequest, type Result } from "../../packages/core/src/wire/mod.ts";
 
 /** The parts of a contract with one tool, `t`, as YAML; an absent part is as small as possible. */

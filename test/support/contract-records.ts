@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import type { functions } from "../../packages/core/src/contract/ir.ts";
+import type { functions } from "../../packages/readers/src/ir.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 

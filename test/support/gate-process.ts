@@ -49,7 +49,7 @@ export function spawnGate(
   const [command, ...rest] = [
     ...prefix,
     process.execPath,
-    join(sources, "packages", "svc-gate", "src", "cli", "main.ts"),
+    join(sources, "packages", "svc-gate", "src", "main.ts"),
     ...args,
   ];
   return spawn(command ?? process.execPath, rest, { env, stdio: ["ignore", "pipe", "pipe"] });

@@ -12,7 +12,7 @@ import { serve, type Serving } from "../../packages/gate/src/server/start/serve.
 import { newFolder, removeFolder } from "./ledger-fixture.ts";
 
 export const root: string = fileURLToPath(new URL("../..", import.meta.url));
-export const main: string = join(root, "packages", "svc-gate", "src", "cli", "main.ts");
+export const main: string = join(root, "packages", "svc-gate", "src", "main.ts");
 /** Where Node keeps compiled sources. Without it each process that a test starts compiles the same sources again. */
 export const compiled = { NODE_COMPILE_CACHE: join(root, "node_modules", ".cache", "compiled") } as const;
 export const key = "a-key-that-only-this-test-knows";

@@ -1,6 +1,7 @@
 /** The parts of ARCHITECTURE.md that follow from the sources: the tables of rooms, and the picture of modules. */
 import { posix } from "node:path";
-import { importsOfSource, short, type Room, type Source } from "./rooms.ts";
+import { short } from "./modules.ts";
+import { importsOfSource, type Room, type Source } from "./rooms.ts";
 
 /** A module with the rooms in it, by level. A room imports only rooms of lower levels. */
 interface Module {
@@ -70,9 +71,9 @@ function modulesOf(files: readonly Source[], rooms: ReadonlyMap<string, Room>): 
 
 /** The modules from top to bottom. */
 const columns: readonly (readonly string[])[] = [
-  ["commands", "analysis", "contract"],
-  ["cli", "gate", "wire"],
-  ["console", "ledger", "approvals", "agent"],
+  ["workbench/commands", "workbench/analysis", "workbench/test", "records", "readers", "core/contract", "core/wire"],
+  ["svc-gate", "gate/cli", "gate/server"],
+  ["agent", "console/browser", "console/server", "gate/ledger", "core/record", "core/approvals"],
 ];
 const columnWidth = 286;
 const gap = 12;
@@ -81,6 +82,7 @@ const colors: Readonly<Record<string, readonly [fill: string, border: string]>> 
   core: ["#dafbe1", "#1a7f37"],
   readers: ["#d3f5f0", "#0f766e"],
   gate: ["#ddf4ff", "#0969da"],
+  "svc-gate": ["#eaeef2", "#57606a"],
   console: ["#fbefff", "#8250df"],
   records: ["#fff8c5", "#9a6700"],
   workbench: ["#fff1e5", "#bc4c00"],
@@ -107,7 +109,7 @@ export function roomPicture(files: readonly Source[], rooms: ReadonlyMap<string,
   }
   if (modules.size > 0) throw new Error(`add ${[...modules.keys()].join(", ")} to "columns" of this file`);
   const width = gap + columns.length * (columnWidth + gap);
-  const legend = Object.keys(colors).map((name, index) => chip(name, name, { x: 268 + index * 89, y: 12, width: 82 }));
+  const legend = Object.keys(colors).map((name, index) => chip(name, name, { x: 218 + index * 81, y: 12, width: 76 }));
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="title"`,
     '     font-family="system-ui, -apple-system, \'Segoe UI\', \'DejaVu Sans\', sans-serif" font-size="12" fill="#1f2328">',
@@ -120,11 +122,12 @@ export function roomPicture(files: readonly Source[], rooms: ReadonlyMap<string,
   ].join("\n");
 }
 
-function drawnModule({ name, room, imports, levels }: Module): { height: number; parts: readonly string[] } {
-  const from = imports.length === 0 ? "imports no module" : `imports ${imports.toSorted().join(", ")}`;
+function drawnModule({ name, imports, levels }: Module): { height: number; parts: readonly string[] } {
+  const owners = [...new Set(imports.map(ownerOf))].toSorted();
+  const from = owners.length === 0 ? "imports no package" : `imports ${owners.join(", ")}`;
   const size = widthOf(name);
   const parts = [
-    chip(name, room.package, { x: 8, y: 8, width: size }),
+    chip(name, ownerOf(name), { x: 8, y: 8, width: size }),
     `<text x="${size + 14}" y="23" fill="#57606a" font-size="10">${from}</text>`,
   ];
   let y = 8 + line + 2;
@@ -134,13 +137,18 @@ function drawnModule({ name, room, imports, levels }: Module): { height: number;
       const text = nameIn(each);
       const width = widthOf(text);
       if (x + width > columnWidth - 8) [x, y] = [8, y + line];
-      parts.push(chip(text, each.package, { x, y, width }));
+      parts.push(chip(text, ownerOf(name), { x, y, width }));
       x += width + 5;
     }
     y += line;
   }
   const box = `<rect width="${columnWidth}" height="${y + 3}" rx="8" fill="#ffffff" stroke="#57606a"/>`;
   return { height: y + 3, parts: [box, ...parts] };
+}
+
+/** The package of a module. */
+function ownerOf(module: string): string {
+  return module.split("/")[0] ?? "";
 }
 
 /** Enough for a text in the fonts of the picture. */

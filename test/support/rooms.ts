@@ -1,5 +1,6 @@
 import { posix } from "node:path";
 import { importsIn, type Import } from "./imports.ts";
+import { folderOf, moduleOf, short } from "./modules.ts";
 
 /** A source file of the packages. */
 export interface Source {
@@ -15,33 +16,11 @@ export interface Room {
   readonly module: string;
   /** The first paragraph of the header. */
   readonly contents: string;
-  /** The package that will have the room: `core`, `readers`, `gate`, `console`, `records`, `workbench` or `agent`. */
-  readonly package: string;
   /** The rooms of the same module that it may import; a module has none. */
   readonly mayImport: readonly string[];
 }
 
-/** Which packages the rooms of a package may import. */
-const packages: Readonly<Record<string, readonly string[]>> = {
-  core: ["core"],
-  readers: ["core", "readers"],
-  gate: ["core", "readers", "gate", "console"],
-  console: ["core", "gate", "console"],
-  records: ["core", "readers", "gate", "records"],
-  workbench: ["core", "readers", "gate", "records", "workbench"],
-  agent: ["agent"],
-};
-
-/** The imports that break a rule today, as `FROM -> TO`. A line that is no longer needed is reported. */
-export interface Exceptions {
-  /** Imports of types from a room above. */
-  readonly types: readonly string[];
-  /** Imports between packages. */
-  readonly packages: readonly string[];
-}
-
 const headerLinesMax = 10;
-const modules = /^packages\/(?:agent\/src|[^/]+\/src\/[^/]+)/;
 
 const parsed = new WeakMap<Source, readonly Import[]>();
 
@@ -56,8 +35,9 @@ export function readRooms(files: readonly Source[]): { rooms: ReadonlyMap<string
   const faults: string[] = [];
   const texts = new Map(files.map(({ path, text }) => [path, text]));
   for (const folder of new Set(files.map(({ path }) => posix.dirname(path)))) {
-    const [module] = modules.exec(folder) ?? [];
-    if (module === undefined) continue;
+    const owner = moduleOf(folder);
+    if (owner === undefined) continue;
+    const module = folderOf(owner);
     const header = /^\/\*\*\n(.*?)\n \*\//s.exec(texts.get(`${folder}/mod.ts`) ?? "")?.[1];
     if (header === undefined) {
       faults.push(`${folder} has no mod.ts that begins with a header`);
@@ -71,38 +51,33 @@ export function readRooms(files: readonly Source[]): { rooms: ReadonlyMap<string
       .split("\n\n")
       .map((paragraph) => paragraph.replaceAll("\n", " "));
     const text = rest.join(" ");
-    const [, owner = ""] = /Package: (\w+)\./.exec(text) ?? [];
     const [, list] = /May import: ([^.]*)\./.exec(text) ?? [];
     for (const words of ["Promises: ", "Does not: ", ...(folder === module ? [] : ["May import: "])])
       if (!text.includes(words)) faults.push(`${folder}/mod.ts does not say "${words.trim()}"`);
-    if (packages[owner] === undefined)
-      faults.push(`${folder}/mod.ts does not say "Package:" with one of ${Object.keys(packages).join(", ")}`);
     const names = list === undefined || list === "nothing" ? [] : list.split(", ");
     rooms.set(folder, {
       folder,
       module,
       contents,
-      package: owner,
       mayImport: names.map((name) => `${module}/${name}`),
     });
   }
   return { rooms, faults };
 }
 
-/** Returns the imports that the headers do not allow, and headers that allow too much or allow a circle. */
+/**
+ * Returns the imports that the headers do not allow, and headers that allow too much or allow a circle.
+ *
+ * @param types the imports of types from a room above that are there today, as `FROM -> TO`
+ */
 export function wrongImports(
   files: readonly Source[],
   rooms: ReadonlyMap<string, Room>,
-  exceptions: Exceptions,
+  types: readonly string[],
 ): readonly string[] {
   const imports = files.flatMap((file) => importsOfSource(file).map((each) => ({ ...each, from: file.path })));
   const inside = imports.filter(({ to }) => rooms.has(posix.dirname(to)));
-  return [
-    ...circles(rooms),
-    ...wrongInModules(inside, rooms, exceptions.types),
-    ...wrongRoots(inside, rooms),
-    ...wrongBetweenPackages(inside, rooms, exceptions.packages),
-  ];
+  return [...circles(rooms), ...wrongInModules(inside, rooms, types), ...wrongRoots(inside, rooms)];
 }
 
 type FileImport = Import & { readonly from: string };
@@ -150,34 +125,10 @@ function wrongInModules(
  */
 function wrongRoots(imports: readonly FileImport[], rooms: ReadonlyMap<string, Room>): readonly string[] {
   const isRoot = (path: string): boolean => rooms.get(posix.dirname(path))?.module === posix.dirname(path);
-  const moduleOf = (path: string): string | undefined => rooms.get(posix.dirname(path))?.module;
   const own = imports.filter(({ from, to }) => moduleOf(from) === moduleOf(to));
   const lower = new Set(own.filter(({ from, to }) => !isRoot(from) && isRoot(to)).map(({ to }) => to));
   for (const path of lower) for (const { from, to } of own) if (from === path && isRoot(to)) lower.add(to);
   return own
     .filter(({ from, to }) => lower.has(from) && !isRoot(to))
     .map(({ from, to }) => `${short(from)} -> ${short(to)}, but rooms import ${short(from)}`);
-}
-
-function wrongBetweenPackages(
-  imports: readonly FileImport[],
-  rooms: ReadonlyMap<string, Room>,
-  known: readonly string[],
-): readonly string[] {
-  const used = new Set<string>();
-  const wrong = new Set<string>();
-  for (const { from, to, isLater, isType } of imports) {
-    const [room, other] = [rooms.get(posix.dirname(from)), rooms.get(posix.dirname(to))];
-    if (room === undefined || other === undefined || isLater || isType) continue;
-    if (packages[room.package]?.includes(other.package) !== false) continue;
-    const line = `${short(room.folder)} -> ${short(other.folder)}`;
-    if (known.includes(line)) used.add(line);
-    else wrong.add(`${short(from)} -> ${short(to)}: ${room.package} must not import ${other.package}`);
-  }
-  return [...wrong, ...known.filter((line) => !used.has(line)).map((line) => `${line}: not needed any more`)];
-}
-
-/** A path without the folders that all paths of a package share: `contract/text/yaml.ts`, and `agent/mcp/relay.ts`. */
-export function short(path: string): string {
-  return path.replace(/^packages\/agent\/src/, "agent").replace(/^packages\/[^/]+\/src\//, "");
 }

@@ -5,8 +5,6 @@
  * and no other package.
  *
  * Does not: decide, or import the server. An agent's machine does not need it.
- *
- * Package: agent.
  */
 import { BadInput } from "./bad-input.ts";
 

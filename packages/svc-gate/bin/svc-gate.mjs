@@ -15,7 +15,7 @@ if (Number(process.versions.node.split(".")[0]) >= 26) {
   module.enableCompileCache(cache);
   // A clone runs its sources; a package has what `npm run build` makes of them, because Node reads no types in one.
   const isClone = existsSync(join(here, "..", "src"));
-  const { main } = await import(isClone ? "../src/main.ts" : "../dist/cli/main.js");
+  const { main } = await import(isClone ? "../src/main.ts" : "../dist/svc-gate/src/main.js");
   const exitCode = await main(process.argv.slice(2), process);
   // Resources that a library leaves open (a solver's threads) must not keep a finished command running.
   process.exit(exitCode);

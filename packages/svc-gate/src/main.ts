@@ -84,7 +84,10 @@ async function addServe(program: Command, [name]: readonly string[]): Promise<vo
   }
   serving.action((options: Record<string, string | undefined>) => {
     const flags = Object.fromEntries(settings.map(({ flag }) => [flag, options[camel(flag)]]));
-    return run(async () => (await import("../../gate/src/cli/serve.ts")).serveCommand(flags), true);
+    return run(async () => {
+      const { serveCommand } = await import("../../gate/src/cli/serve.ts");
+      return serveCommand(flags, (await import("./serve-hooks.ts")).routeHooks);
+    }, true);
   });
 }
 

@@ -21,7 +21,7 @@ import { basename, dirname, join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
-import { compileContracts, loadFunctions, type PolicySet } from "../../../packages/core/src/contract/mod.ts";
+import { compileContracts, loadFunctions, type PolicySet } from "../../../packages/readers/src/contract.ts";
 import { judge } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
 

@@ -15,7 +15,7 @@ import { control } from "../../support/controls/control.ts";
 import { growthOf, type Growth, type Hostile } from "../../support/growth.ts";
 import { printSeed, seedOf } from "../../support/random-test.ts";
 
-const sources = new URL("../../../packages/svc-gate/src/", import.meta.url).pathname;
+const sources = new URL("../../../packages/", import.meta.url).pathname;
 const seed = seedOf("SVC_GROWTH_SEED", 7);
 
 /** Patterns on texts whose length is bounded elsewhere, with the bound. */
@@ -101,11 +101,11 @@ async function patterns(): Promise<readonly RegExp[]> {
     },
   });
   try {
-    await import("../../../packages/core/src/contract/functions/functions.ts");
+    await import("../../../packages/readers/src/mod.ts");
   } finally {
     globalThis.RegExp = Original;
   }
-  const literals = globSync("{contract,wire}/**/*.ts", { cwd: sources }).flatMap((file) => {
+  const literals = globSync("{core/src/{contract,wire},readers/src}/**/*.ts", { cwd: sources }).flatMap((file) => {
     const found: RegExp[] = [];
     const { program } = parseSync(file, readFileSync(`${sources}${file}`, "utf8"));
     new Visitor({
@@ -340,7 +340,7 @@ suite("time to read a text", () => {
 
   before(async () => {
     all = await patterns();
-    const { functions } = await import("../../../packages/core/src/contract/functions/functions.ts");
+    const { functions } = await import("../../../packages/readers/src/mod.ts");
     for (const one of functions.filter(({ parameters: [first], bind }) => first === "string" && bind === undefined)) {
       await one.load?.();
       for (const args of argumentsOf(one))
@@ -376,8 +376,7 @@ suite("time to read a text", () => {
   });
 
   control("positive control: the shell's reader with a former pattern for braces is found", async () => {
-    const { readShellText, understood } =
-      await import("../../../packages/readers/src/shell/shell.ts");
+    const { readShellText, understood } = await import("../../../packages/readers/src/shell/shell.ts");
     const [former] = slow;
     assert.ok(former !== undefined);
     const braces = (bare: string): boolean => !former.test(bare);

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { isDeepStrictEqual } from "node:util";
-import { openHistory } from "../../../packages/gate/src/cli/history.ts";
+import { openHistory } from "../../../packages/records/src/history.ts";
 import { replayAndFold } from "../../../packages/records/src/deep/deep.ts";
 import { replayCommand } from "../../../packages/records/src/replay/command.ts";
 import { standsOnErased } from "../../../packages/records/src/replay/replay.ts";

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, suite, test } from "node:test";
 import { replayCommand, type ReplayOptions } from "../../../packages/records/src/replay/command.ts";
-import { loadFunctions, compileMandate, type PolicySet } from "../../../packages/core/src/contract/mod.ts";
+import { loadFunctions, compileMandate, type PolicySet } from "../../../packages/readers/src/contract.ts";
 import { Clock } from "../../../packages/gate/src/server/policy/clock.ts";
 import { openGate } from "../../../packages/gate/src/server/service/gate.ts";
 import { openLedger } from "../../../packages/gate/src/ledger/mod.ts";

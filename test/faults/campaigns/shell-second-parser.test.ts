@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { before, suite, test } from "node:test";
 import { parse } from "sh-syntax";
-import { functions } from "../../../packages/core/src/contract/ir.ts";
+import { functions } from "../../../packages/readers/src/ir.ts";
 import { readRows, record, type Json } from "../../support/contract-records.ts";
 import { control } from "../../support/controls/control.ts";
 

@@ -7,11 +7,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, suite, test, type TestContext } from "node:test";
-import {
-  readShellText,
-  shellFunctions,
-  understood,
-} from "../../../packages/readers/src/shell/shell.ts";
+import { readShellText, shellFunctions, understood } from "../../../packages/readers/src/shell/shell.ts";
 import { compile, judge } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
 import {

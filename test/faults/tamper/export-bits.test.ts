@@ -12,12 +12,7 @@ import { suite, test, type TestContext } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { proofText, verifyProof } from "../../../packages/core/src/record/tree/proof-file.ts";
 import { parseVerifierKey } from "../../../packages/core/src/record/tree/note.ts";
-import {
-  inclusionProof,
-  parseBundle,
-  readerOfTiles,
-  tilePath,
-} from "../../../packages/core/src/record/tree/tiles.ts";
+import { inclusionProof, parseBundle, readerOfTiles, tilePath } from "../../../packages/core/src/record/tree/tiles.ts";
 import { control } from "../../support/controls/control.ts";
 import { temporaryFolder } from "../../support/ledger-fixture.ts";
 import { mutatedFile, type Mutation } from "../../support/mutation/mutate.ts";

@@ -10,7 +10,7 @@ import { dirname, join } from "node:path";
 import { suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { pythonOf } from "../../../clients/conformance/runtimes.ts";
-import { verifyExport } from "../../../packages/gate/src/ledger/export/mod.ts";
+import { verifyExport } from "../../../packages/records/src/export/mod.ts";
 import { parseVerifierKey } from "../../../packages/core/src/record/tree/mod.ts";
 import { exportFiles } from "../../support/exports/fixture.ts";
 import { flipped, key, longRows, plan } from "../../support/exports/ground.ts";

@@ -22,7 +22,7 @@ import { join } from "node:path";
 import { after, suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { pythonOf } from "../../../clients/conformance/runtimes.ts";
-import { hintedKeys, verifyExport } from "../../../packages/gate/src/ledger/export/mod.ts";
+import { hintedKeys, verifyExport } from "../../../packages/records/src/export/mod.ts";
 import { parseVerifierKey } from "../../../packages/core/src/record/tree/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { chain, exportFiles, sha256, type RowPlan } from "../../support/exports/fixture.ts";

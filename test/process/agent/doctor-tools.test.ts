@@ -60,7 +60,7 @@ async function list(t: TestContext, script: string, defects: readonly Mutation[]
   chmodSync(home, 0o755);
   const env = { HOME: home, TMPDIR: temporary, PATH: process.env["PATH"] ?? "" };
   const other = nobody === undefined ? {} : { uid: nobody, gid: nobody };
-  const main = join(root, "packages", "svc-gate", "src", "cli", "main.ts");
+  const main = join(root, "packages", "svc-gate", "src", "main.ts");
   const words = [main, "import-tools", "--agent", "claude-code", "--host", program];
   const imported = (): SpawnSyncReturns<string> =>
     spawnSync(process.execPath, words, { encoding: "utf8", env, cwd: home, ...other });

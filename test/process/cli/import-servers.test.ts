@@ -13,7 +13,7 @@ import { suite, test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import * as agent from "../../../packages/agent/src/mcp/names.ts";
-import { compileContracts, renderDiagnostic, type PolicySet } from "../../../packages/core/src/contract/mod.ts";
+import { compileContracts, renderDiagnostic, type PolicySet } from "../../../packages/readers/src/contract.ts";
 import * as importer from "../../../packages/workbench/src/commands/import-tools/names.ts";
 import { startFakeGate } from "../../support/agent.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
@@ -24,7 +24,7 @@ import { sentencesOf } from "../../support/sentences.ts";
 const says = sentencesOf(import.meta.filename);
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const server = join(root, "test", "support", "import-tools", "server.mjs");
-const program = join(root, "packages", "svc-gate", "src", "cli", "main.ts");
+const program = join(root, "packages", "svc-gate", "src", "main.ts");
 
 interface Ran {
   readonly code: unknown;

@@ -19,7 +19,7 @@ import {
 } from "../../../packages/workbench/src/commands/import-tools/stubs.ts";
 import { toSubset } from "../../../packages/workbench/src/commands/import-tools/subset.ts";
 import { yamlFlow } from "../../../packages/workbench/src/commands/import-tools/yaml-flow.ts";
-import { compileContracts, renderDiagnostic, type PolicySet } from "../../../packages/core/src/contract/mod.ts";
+import { compileContracts, renderDiagnostic, type PolicySet } from "../../../packages/readers/src/contract.ts";
 import type { Json } from "../../../packages/core/src/wire/mod.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 import { randomRuns } from "../../support/random-test.ts";

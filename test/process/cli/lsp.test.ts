@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { locationAt } from "../../../packages/workbench/src/commands/lsp/cursor-location.ts";
-import { functions } from "../../../packages/core/src/contract/ir.ts";
+import { functions } from "../../../packages/readers/src/ir.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -47,11 +47,7 @@ class Editor {
   #id = 0;
 
   constructor() {
-    this.child = spawn(process.execPath, [
-      join(root, "packages", "svc-gate", "src", "cli", "main.ts"),
-      "lsp",
-      "--stdio",
-    ]);
+    this.child = spawn(process.execPath, [join(root, "packages", "svc-gate", "src", "main.ts"), "lsp", "--stdio"]);
     this.child.stdout.on("data", (chunk: Buffer) => {
       this.#bytes = Buffer.concat([this.#bytes, chunk]);
       for (let message = this.#next(); message !== undefined; message = this.#next()) this.#receive(message);

@@ -180,7 +180,9 @@ suite("each command as a program of its own", () => {
     const entry = "packages/svc-gate/src/main.ts";
     // It starts the program again, which has no other name.
     const starter = "packages/workbench/src/commands/import-tools/agent-command.ts";
-    const files = globSync(["packages/gate/src/cli/**/*.ts", "packages/workbench/src/**/*.ts"], { cwd: root });
+    const files = globSync(["packages/{svc-gate,records,workbench}/src/**/*.ts", "packages/gate/src/cli/**/*.ts"], {
+      cwd: root,
+    });
     const reading = /\bprocess\.(?:argv|cwd|env|exit|exitCode|on|once|stderr|stdin|stdout)\b/;
     const found = files.filter((file) => reading.test(readFileSync(join(root, file), "utf8")));
     assert.deepEqual(found.map((file) => file.replaceAll("\\", "/")).toSorted(), [entry, starter]);

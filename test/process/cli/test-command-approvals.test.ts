@@ -143,7 +143,7 @@ const cases: readonly Case[] = [
       { within: "applyAct", find: "at < approval.useBy", put: "true" },
       {
         within: "dueApprovals",
-        module: "store/memory/memory",
+        module: "memory/memory",
         find: "isOpen(each) && (each.ends ?? Infinity) <= at",
         put: "false",
       },

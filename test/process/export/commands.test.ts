@@ -10,7 +10,7 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFile
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { openLedger } from "../../../packages/gate/src/ledger/mod.ts";
-import { hintedKeys, verifyExport } from "../../../packages/gate/src/ledger/export/mod.ts";
+import { hintedKeys, verifyExport } from "../../../packages/records/src/export/mod.ts";
 import { parseVerifierKey, verifyProof, type VerifierKey } from "../../../packages/core/src/record/tree/mod.ts";
 import { command } from "../../support/command.ts";
 import { root } from "../../support/gate.ts";

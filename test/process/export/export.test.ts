@@ -22,7 +22,7 @@ import {
   writeExport,
   type Exported,
   type ExportReport,
-} from "../../../packages/gate/src/ledger/export/mod.ts";
+} from "../../../packages/records/src/export/mod.ts";
 import { parseVerifierKey } from "../../../packages/core/src/record/tree/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { eraseOn, fill } from "../../support/erasure-suite.ts";

@@ -16,7 +16,7 @@ import {
   type ToolDifference,
 } from "../../../packages/workbench/src/analysis/mod.ts";
 import { diffCommand } from "../../../packages/workbench/src/commands/diff.ts";
-import { recompile, renderDiagnostic, type PolicySet } from "../../../packages/core/src/contract/mod.ts";
+import { recompile, renderDiagnostic, type PolicySet } from "../../../packages/readers/src/contract.ts";
 import { control } from "../../support/controls/control.ts";
 
 interface Parts {

@@ -16,7 +16,7 @@ import {
   loadFunctions,
   renderDiagnostic,
   type PolicySet,
-} from "../../../packages/core/src/contract/mod.ts";
+} from "../../../packages/readers/src/contract.ts";
 import { control } from "../../support/controls/control.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 

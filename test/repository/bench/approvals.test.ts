@@ -11,7 +11,7 @@ import { callText, largeCalls, parkedIn, withDesk } from "../../../bench/approva
 import { Line } from "../../../bench/approvals/line.ts";
 import { stepFigures, stepMeasures, type StepPairs } from "../../../bench/approvals/steps.ts";
 import { medianInterval } from "../../../bench/report.ts";
-import { compileContracts } from "../../../packages/core/src/contract/mod.ts";
+import { compileContracts } from "../../../packages/readers/src/contract.ts";
 import { temporaryFolder } from "../../support/gate.ts";
 
 suite("the interval of a median", () => {

@@ -27,7 +27,7 @@ import {
   type Series,
 } from "../../../bench/peers/results.ts";
 import { apart, barChart, powers, steps } from "../../../bench/peers/svg.ts";
-import { compileContracts, planLookups, decide, prepare } from "../../../packages/core/src/contract/mod.ts";
+import { compileContracts, planLookups, decide, prepare } from "../../../packages/readers/src/contract.ts";
 import { parseCheckRequest, type Verdict } from "../../../packages/core/src/wire/mod.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));

@@ -21,7 +21,7 @@ import {
 import { replay, requestBody, startGate, type Judged, type Verdict } from "../../../bench/sessions/replay.ts";
 import { differences, readScorePy } from "../../../bench/sessions/score-py.ts";
 import { agentScores, commandScores, deskScores } from "../../../bench/sessions/scores.ts";
-import { compileContracts, renderDiagnostic } from "../../../packages/core/src/contract/mod.ts";
+import { compileContracts, renderDiagnostic } from "../../../packages/readers/src/contract.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
 
 const contracts = join(root, "bench", "sessions", "contracts");

@@ -6,8 +6,8 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { compileContracts, renderDiagnostic } from "../../../packages/core/src/contract/mod.ts";
-import { diagnosticCodes, functions } from "../../../packages/core/src/contract/ir.ts";
+import { compileContracts, renderDiagnostic } from "../../../packages/readers/src/contract.ts";
+import { diagnosticCodes, functions } from "../../../packages/readers/src/ir.ts";
 import { mandate } from "../../support/contract-kit.ts";
 import { withGenerated } from "../../support/generated.ts";
 

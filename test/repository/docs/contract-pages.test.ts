@@ -15,7 +15,7 @@ import {
   renderDiagnostic,
   type PolicySet,
   type Diagnostic,
-} from "../../../packages/core/src/contract/mod.ts";
+} from "../../../packages/readers/src/contract.ts";
 import { good, type Result } from "../../../packages/core/src/wire/mod.ts";
 import { judge } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";

@@ -8,7 +8,7 @@ import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { promisify } from "node:util";
-import { compileContracts } from "../../../packages/core/src/contract/mod.ts";
+import { compileContracts } from "../../../packages/readers/src/contract.ts";
 import { settings } from "../../../packages/gate/src/server/start/config.ts";
 import { renderDiagnostics } from "../../../packages/gate/src/server/policy/contracts.ts";
 import { openCheckpoint, parseVerifierKey } from "../../../packages/core/src/record/tree/mod.ts";

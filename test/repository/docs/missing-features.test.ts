@@ -9,8 +9,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { programFor } from "../../../packages/svc-gate/src/main.ts";
-import { functions } from "../../../packages/core/src/contract/functions/functions.ts";
-import { compileContracts } from "../../../packages/core/src/contract/mod.ts";
+import { functions } from "../../../packages/readers/src/mod.ts";
+import { compileContracts } from "../../../packages/readers/src/contract.ts";
 import { settings } from "../../../packages/gate/src/server/start/config.ts";
 import { erasableParts } from "../../../packages/core/src/record/entry/erasure.ts";
 import { control } from "../../support/controls/control.ts";
@@ -62,31 +62,31 @@ const features: Readonly<Record<string, () => boolean>> = {
   settles: () =>
     compiles("counters:\n  c: { of: t, sum: input.usd, counting: possible, settles: outcome, within: 1h, per: key }"),
 
-  "authzen-repeat": () => inSources(/src\/gate\/.*authzen[^/]*\.ts$/, /call_id/),
+  "authzen-repeat": () => inSources(/src\/server\/.*authzen[^/]*\.ts$/, /call_id/),
   "authzen-search": () => hasRoute(/\/access\/v1\/search/),
   "backup-database": () => !inSources(/src\/cli\/backup\.ts$/, /refuseDatabase/),
-  "client-certificates": () => inSources(/^packages\/svc-gate\/src\/gate\//, /requestCert/),
+  "client-certificates": () => inSources(/^packages\/gate\/src\/server\//, /requestCert/),
   "decide-in-slack": () => hasRoute(/slack/i) || hasSetting(/SLACK/),
-  "envoy-facts": () => inSources(/src\/gate\/.*envoy\.ts$/, /platform/i),
-  "envoy-outcomes": () => inSources(/src\/gate\/.*envoy\.ts$/, /outcome/i),
+  "envoy-facts": () => inSources(/src\/server\/.*envoy\.ts$/, /platform/i),
+  "envoy-outcomes": () => inSources(/src\/server\/.*envoy\.ts$/, /outcome/i),
   "erase-comments": () => (erasableParts as readonly string[]).includes("comment"),
-  head: () => inSources(/src\/gate\//, /exposeHeadRoutes: true/),
+  head: () => inSources(/src\/server\//, /exposeHeadRoutes: true/),
   "litellm-route": () => hasRoute(/litellm|guardrail/i),
   "mcp-oauth": () => inSources(/^packages\/agent\/src\/mcp\//, /oauth-protected-resource/),
   "ml-dsa": () => inSources(/src\/ledger\//, /ml-dsa/i),
   "more-clients": () =>
     trackedPaths().some((path) => /^clients\/(?!python\/|javascript\/|conformance\/|[^/]+$)/.test(path)),
   "move-ledger": () => hasCommand(/^(?:move|copy|convert|transfer)|import(?!-tools)/),
-  "outgoing-proxy": () => inSources(/^packages\/svc-gate\/src\//, /HTTPS?_PROXY|ProxyAgent/i),
+  "outgoing-proxy": () => inSources(/^packages\/(?!agent\/|workbench\/)[^/]+\/src\//, /HTTPS?_PROXY|ProxyAgent/i),
   powershell: () => functions.some(({ name }) => /powershell|pwsh/.test(name)),
-  push: () => inSources(/^packages\/svc-gate\/src\/console\//, /serviceWorker|new Notification\(/),
+  push: () => inSources(/^packages\/console\/src\/browser\//, /serviceWorker|new Notification\(/),
   release: () => !/^## \[?1\.0\.0\]? - unreleased/m.test(read("CHANGELOG.md")),
-  "reload-endpoints": () => inSources(/src\/gate\/(?:service|policy)\//, /endpointsOf/),
+  "reload-endpoints": () => inSources(/src\/server\/(?:service|policy)\//, /endpointsOf/),
   "remove-persons": () =>
     hasCommand(/^persons (?:remove|delete)/) || hasRoute(/^DELETE \/admin\/persons|\/persons\/.*(?:remove|delete)/),
   results: () => hasRoute(/^POST \/results$/),
   "timezone-from-fact": () => compilesWithZone("platform.zone"),
-  "verify-asks-witnesses": () => inSources(/src\/cli\/verify/, /witness(?:es)?Of|askWitness/i),
+  "verify-asks-witnesses": () => inSources(/^packages\/records\/src\/verify\//, /witness(?:es)?Of|askWitness/i),
   "withdraw-denial": () => hasRoute(/\/approvals\/.*(?:withdraw|undo|reopen)/),
 };
 

@@ -1,6 +1,6 @@
 import { replayAndFold } from "../../../packages/records/src/deep/deep.ts";
 import { isSound } from "../../../packages/records/src/deep/found.ts";
-import { openHistory } from "../../../packages/gate/src/cli/history.ts";
+import { openHistory } from "../../../packages/records/src/history.ts";
 import { holdAgainstItself } from "../../../packages/records/src/replay/replay.ts";
 import { readLedger } from "../../../packages/gate/src/ledger/mod.ts";
 

@@ -12,7 +12,7 @@ import {
   type Lookup,
   type Prepared,
   type SourceFile,
-} from "../../../packages/core/src/contract/mod.ts";
+} from "../../../packages/readers/src/contract.ts";
 import {
   addDecimals,
   bad,

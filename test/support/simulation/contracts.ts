@@ -1,4 +1,4 @@
-import { compileContracts, type PolicySet } from "../../../packages/core/src/contract/mod.ts";
+import { compileContracts, type PolicySet } from "../../../packages/readers/src/contract.ts";
 
 /**
  * Three contracts of a tool that asks no person as a rule, and of one that always does. They replace each other: counters

@@ -29,7 +29,7 @@ const smaller: readonly Mutation[] = [
   { within: "restingMax", value: "0" },
 ];
 
-const root = new URL("../../../packages/svc-gate/src/", import.meta.url).href;
+const root = new URL("../../../packages/", import.meta.url).href;
 const here = import.meta.url;
 /** For each copy, the sources that differ, by their URLs. */
 const others = new Map<string, ReadonlyMap<string, string>>();
@@ -77,12 +77,12 @@ export async function loadSources(copy: string, wrong: readonly Mutation[] = [])
   others.set(copy, mutated);
   const load = <Module>(file: string, thread = ""): Promise<Module> =>
     import(`${root}${file}?copy=${copy}${thread}`) as Promise<Module>;
-  for (const file of ["ledger/store/sqlite/writer.ts", "ledger/store/sqlite/reader.ts"])
+  for (const file of ["gate/src/ledger/store/sqlite/writer.ts", "gate/src/ledger/store/sqlite/reader.ts"])
     await load(file, `&thread=${basename(file)}`);
-  const { openGate } = await load<Gates>("gate/service/gate.ts");
-  const { Clock } = await load<Clocks>("gate/policy/clock.ts");
-  const { openLedger } = await load<Ledgers>("ledger/mod.ts");
-  const signing = await load<Signing>("ledger/signing/mod.ts");
+  const { openGate } = await load<Gates>("gate/src/server/service/gate.ts");
+  const { Clock } = await load<Clocks>("gate/src/server/policy/clock.ts");
+  const { openLedger } = await load<Ledgers>("gate/src/ledger/mod.ts");
+  const signing = await load<Signing>("gate/src/ledger/signing/mod.ts");
   const idle = [...mutated.keys()].filter((file) => !loadedOthers.has(`${copy} ${file}`));
   if (idle.length > 0) throw new Error(`nobody loaded ${idle.join(", ")}`);
   return { ...signing, openLedger, openGate, Clock };

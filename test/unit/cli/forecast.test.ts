@@ -9,7 +9,7 @@ import fc from "fast-check";
 import { Forecast } from "../../../packages/records/src/report/forecast.ts";
 import { Contracts } from "../../../packages/records/src/replay/decide-again.ts";
 import type { Recorded } from "../../../packages/records/src/replay/recorded.ts";
-import { compileMandate } from "../../../packages/core/src/contract/mod.ts";
+import { compileMandate } from "../../../packages/readers/src/contract.ts";
 import { good, parseCheckRequest } from "../../../packages/core/src/wire/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { randomRuns, type RandomRuns } from "../../support/random-test.ts";

@@ -14,7 +14,7 @@ import {
   recount,
   type Diagnostic,
   type PolicySet,
-} from "../../../packages/core/src/contract/mod.ts";
+} from "../../../packages/readers/src/contract.ts";
 import { bad, good, limits, parseCheckRequest } from "../../../packages/core/src/wire/mod.ts";
 import { compile, judge } from "../../support/contract-kit.ts";
 

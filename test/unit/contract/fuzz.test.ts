@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { compileContracts, renderDiagnostic } from "../../../packages/core/src/contract/mod.ts";
+import { compileContracts, renderDiagnostic } from "../../../packages/readers/src/contract.ts";
 import { compile, contractText, judge, type Call } from "../../support/contract-kit.ts";
 import { randomRuns } from "../../support/random-test.ts";
 

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { recompile, type PolicySet } from "../../../packages/core/src/contract/mod.ts";
+import { recompile, type PolicySet } from "../../../packages/readers/src/contract.ts";
 import { compile, mandate } from "../../support/contract-kit.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 

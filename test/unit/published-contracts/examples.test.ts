@@ -18,7 +18,7 @@ import {
   renderDiagnostic,
   type PolicySet,
   type Decision,
-} from "../../../packages/core/src/contract/mod.ts";
+} from "../../../packages/readers/src/contract.ts";
 import { good } from "../../../packages/core/src/wire/mod.ts";
 import { request } from "../../support/contract-kit.ts";
 

@@ -16,7 +16,7 @@ import {
   compileMandate,
   renderDiagnostic,
   type PolicySet,
-} from "../../../packages/core/src/contract/mod.ts";
+} from "../../../packages/readers/src/contract.ts";
 import { good } from "../../../packages/core/src/wire/mod.ts";
 import { judge } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";

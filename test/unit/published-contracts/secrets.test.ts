@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { before, suite, test } from "node:test";
-import { compileContracts, loadFunctions, type PolicySet } from "../../../packages/core/src/contract/mod.ts";
+import { compileContracts, loadFunctions, type PolicySet } from "../../../packages/readers/src/contract.ts";
 import { judge } from "../../support/contract-kit.ts";
 
 const secrets = `

@@ -5,5 +5,5 @@
  *
  * Does not: change the host's own settings.
  *
- * Package: agent. May import: install, model.
+ * May import: install, model.
  */

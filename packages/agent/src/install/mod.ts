@@ -5,5 +5,5 @@
  *
  * Does not: run the host.
  *
- * Package: agent. May import: nothing.
+ * May import: nothing.
  */

@@ -5,5 +5,5 @@
  *
  * Does not: decide about accepted tools; the gate does.
  *
- * Package: agent. May import: nothing.
+ * May import: nothing.
  */

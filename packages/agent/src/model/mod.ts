@@ -5,5 +5,5 @@
  *
  * Does not: ask a real model.
  *
- * Package: agent. May import: nothing.
+ * May import: nothing.
  */

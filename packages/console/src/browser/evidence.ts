@@ -1,4 +1,11 @@
-import { jsonText, memberBelow, readJson, type Json, type JsonObject, type ReceiptJson } from "../../../core/src/wire/mod.ts";
+import {
+  jsonText,
+  memberBelow,
+  readJson,
+  type Json,
+  type JsonObject,
+  type ReceiptJson,
+} from "../../../core/src/wire/mod.ts";
 
 /** The text of a part of a receipt's evidence, such as `input`; undefined if it was erased. */
 export function partOf({ evidence }: Pick<ReceiptJson, "evidence">, name: string): string | undefined {

@@ -4,6 +4,4 @@
  * Promises: an agent's text is shown as text, never as markup.
  *
  * Does not: enforce rights; the gate does.
- *
- * Package: console.
  */

@@ -38,9 +38,10 @@ const packages: Readonly<Record<string, string>> = {
 };
 
 /** The module that a page starts with, and the page that most persons open first. */
-const entries = ["console/main.js", "console/pages/inbox.js"];
+const entries = ["main.js", "pages/inbox.js"].map((name) => `console/src/browser/${name}`);
 
-const source = fileURLToPath(new URL("../../../svc-gate/src/", import.meta.url));
+/** The folder of the packages. */
+const source = fileURLToPath(new URL("../../../", import.meta.url));
 const compress = promisify(gzip);
 
 let loaded: Promise<Assets> | undefined;
@@ -55,7 +56,9 @@ export function consoleAssets(): Promise<Assets> {
 
 async function load(): Promise<Assets> {
   const texts = new Map<string, string>();
-  for (const path of globSync("{console,wire}/**/*.{ts,js,css,svg}", { cwd: source }).toSorted()) {
+  for (const path of globSync("{console/src/browser,core/src/{approvals,wire}}/**/*.{ts,js,css,svg}", {
+    cwd: source,
+  }).toSorted()) {
     const text = await readFile(join(source, path), "utf8");
     const name = path.replaceAll("\\", "/").replace(/\.ts$/, ".js");
     texts.set(

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { TLSSocket } from "node:tls";
-import { isLoopbackUrl, isPrivateUrl } from "../../../core/src/wire/loopback.ts";
+import { isLoopbackUrl, isPrivateUrl } from "../../../core/src/wire/mod.ts";
 
 /**
  * The names under which a browser reaches this gate: loopback names with the gate's own port, and the host of
@@ -11,7 +11,8 @@ export class OwnNames {
   readonly #public: URL | undefined;
 
   constructor(publicUrl: string | undefined) {
-    this.#public = publicUrl !== undefined && isPrivateUrl(publicUrl) ? new URL(publicUrl) : undefined;
+    const named = publicUrl === undefined ? undefined : new URL(publicUrl);
+    this.#public = named !== undefined && isPrivateUrl(named) ? named : undefined;
   }
 
   /** Returns the origin of the gate's own pages as this browser sees it; undefined if the Host header is not ours. */

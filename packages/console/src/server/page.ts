@@ -37,10 +37,10 @@ export function pageText(base: string, files: string, { first }: Assets): string
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>svc-gate</title>
-<link rel="icon" href="${files}/console/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="${files}/console/style.css">
+<link rel="icon" href="${files}/console/src/browser/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="${files}/console/src/browser/style.css">
 ${preloads}
-<script type="module" src="${files}/console/main.js"></script>
+<script type="module" src="${files}/console/src/browser/main.js"></script>
 </head>
 <body>
 <div id="app"></div>

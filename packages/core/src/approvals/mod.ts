@@ -5,8 +5,6 @@
  * that the person was shown.
  *
  * Does not: read clocks, files or keys; decide a call; keep state. The caller gives all of them.
- *
- * Package: core.
  */
 export type * from "./answers.ts";
 export * from "./approval.ts";

@@ -9,8 +9,6 @@
  *
  * Does not: read files, clocks or counters; hash; keep state; know whether a decision is recorded, or in which mode it
  * is answered.
- *
- * Package: core.
  */
 export {
   compileContracts,
@@ -22,8 +20,7 @@ export {
   type PolicySet,
 } from "./compile/compile.ts";
 export { type Caller } from "./compile/keys.ts";
-export { windowStart } from "./compile/counters.ts";
-export type { Counter } from "./core/counter.ts";
+export { windowStart, type Counter } from "./core/counter.ts";
 export {
   lookupsOf,
   planLookups,

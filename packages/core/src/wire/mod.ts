@@ -6,14 +6,13 @@
  * truncated. Limits and refusals have one table each.
  *
  * Does not: read sockets, decode bytes, know contracts or receipts, keep state. It imports nothing.
- *
- * Package: core.
  */
 export type * from "./answers.ts";
 export { canonical, type Canonical } from "./canonical.ts";
 export { findUtf8Fault, jsonText, readJson, type Json, type JsonDocument, type JsonObject } from "./json.ts";
 export { keyKindOf, type KeyKind } from "./key-kind.ts";
 export { limits } from "./limits.ts";
+export { isLoopback, isLoopbackUrl, isPrivateUrl } from "./loopback.ts";
 export { isPartOf, memberBelow, overlaps, pathNames, readPath } from "./member-path.ts";
 export { didYouMean, looksLike, nearest } from "./nearest.ts";
 export { addDecimals, Decimal, decimalText, misreadAs, parseNumber } from "./number.ts";

@@ -1,16 +1,15 @@
 /**
- * The code that the commands of the workbench share with those of the service.
+ * The operators' commands, and the code that the commands of other packages share with them.
  *
- * Promises: an error is printed and a command ends in the same way in both packages.
+ * Promises: an error is printed and a command ends in the same way in every package.
  *
- * Does not: serve, open ledgers, or load the workbench.
- *
- * Package: gate.
+ * Does not: load another command, or the workbench. Ledgers have ledger-source.ts.
  */
 export type { Command } from "commander";
 export { NoSuchFile, whyNot } from "../server/errors.ts";
 export { version } from "../server/version.ts";
+export { counted } from "./counted.ts";
 export { type FileKind, fileKinds, schemaText } from "./file-schemas.ts";
 export { io } from "./io.ts";
-export { BadInput, type Outcome } from "./outcome.ts";
+export { BadInput, notWritten, readText, type Outcome } from "./outcome.ts";
 export { calls } from "./run.ts";

@@ -1,15 +1,22 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { readConfig, serve, type Serving } from "../server/start/mod.ts";
+import type { ServeHooks } from "../server/mod.ts";
 import { StartRefused } from "../server/errors.ts";
 import { NotKept } from "../ledger/errors.ts";
 import { io } from "./io.ts";
 import type { Outcome } from "./outcome.ts";
 import { counted } from "./counted.ts";
-import { routeHooks } from "../../../svc-gate/src/serve-hooks.ts";
 
-/** `svc-gate serve`: runs until a signal or a fault. Resolves with the way in which it ended. */
-export async function serveCommand(flags: Readonly<Record<string, string | undefined>>): Promise<Outcome> {
+/**
+ * `svc-gate serve`: runs until a signal or a fault. Resolves with the way in which it ended.
+ *
+ * @param routeHooks what routes of the gate need from other packages
+ */
+export async function serveCommand(
+  flags: Readonly<Record<string, string | undefined>>,
+  routeHooks: Pick<ServeHooks, "explain" | "report">,
+): Promise<Outcome> {
   const { env, stdout } = io();
   const print = (text: string): void => void stdout.write(`${text}\n`);
   const configured = readConfig(env, flags);

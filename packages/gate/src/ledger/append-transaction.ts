@@ -1,5 +1,12 @@
 import { canonical } from "../../../core/src/wire/mod.ts";
-import { cancelledBy, reopenedBy, withStopAct, type Approval, type Grant, type Stops } from "../../../core/src/approvals/mod.ts";
+import {
+  cancelledBy,
+  reopenedBy,
+  withStopAct,
+  type Approval,
+  type Grant,
+  type Stops,
+} from "../../../core/src/approvals/mod.ts";
 import {
   changeRow,
   checkRow,
@@ -32,7 +39,13 @@ import type { StoredCounter } from "./store/tables.ts";
 import { Fault } from "./errors.ts";
 import { rowsAt } from "./history/table-reads.ts";
 import { PendingCounters } from "./pending-counters.ts";
-import { readRepeat, repeatId, storedRepeat, type RecordedAnswer, type StoredRepeat } from "../../../core/src/record/entry/repeat.ts";
+import {
+  readRepeat,
+  repeatId,
+  storedRepeat,
+  type RecordedAnswer,
+  type StoredRepeat,
+} from "../../../core/src/record/entry/repeat.ts";
 import type { StoredRow, StoredApproval, StoredOutcome } from "../../../core/src/record/entry/row.ts";
 import type { Checkpoint } from "../../../core/src/record/tree/checkpoint.ts";
 import type { Frontier, TreeNode } from "../../../core/src/record/tree/merkle.ts";

@@ -8,8 +8,6 @@
  *
  * Does not: know what a contract is, decide, choose answers, read the clock, or retry a failed flush. A body is JSON
  * text to it.
- *
- * Package: gate.
  */
 export { Ledger, type LedgerCheck } from "./ledger.ts";
 export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";
@@ -21,7 +19,6 @@ export type { CheckEntry, CounterLookup, CounterEvent, FoldedEvent } from "./ent
 export type { Database } from "./store/store.ts";
 export { inspectSharedLedger, migratePostgres, openPostgres, readSharedLedger } from "./in-database.ts";
 export { sqliteThreads, type SqliteThreads } from "./store/sqlite/sqlite.ts";
-export * as inMemory from "../../../records/src/memory/mod.ts";
 export * as dataFolder from "./files/data-folder.ts";
 export { backUpLedger, type Backup } from "./backup.ts";
 export { placeRestoration, planRestore, type Restoration } from "./restore.ts";

@@ -5,11 +5,10 @@
  * stricter; mistakes in the settings are reported before the gate listens; a fault of the root's ledger ends the process.
  *
  * Does not: print, read a command line, or know the workbench for contracts. The part that serves has start/mod.ts.
- *
- * Package: gate.
  */
 export { parseSinks } from "./anchoring/mod.ts";
-export { activePolicy, digestOf, type ActivePolicy } from "./policy/active-policy.ts";
+export { activePolicy, type ActivePolicy } from "./policy/active-policy.ts";
+export { digestOf } from "./policy/counter-digest.ts";
 export { exclusiveBy, type TimedTransaction } from "./policy/active-ledger.ts";
 export { answeredReason } from "./core/answer.ts";
 export type { Deciders } from "./approvals/deciders.ts";

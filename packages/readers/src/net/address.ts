@@ -1,10 +1,15 @@
 import type { IPv4, IPv6 } from "ipaddr.js";
+import {
+  boolean,
+  type ContractFunction,
+  EvaluationError,
+  library,
+  type PatternProblem,
+  recordOf,
+  size,
+  string,
+} from "../../../core/src/contract/function.ts";
 import { bad, good, type Result } from "../../../core/src/wire/mod.ts";
-import type { PatternProblem } from "../../../core/src/contract/value/pattern.ts";
-import { EvaluationError } from "../../../core/src/contract/value/rational.ts";
-import { boolean, recordOf, size, string } from "../../../core/src/contract/value/type.ts";
-import type { ContractFunction } from "../../../core/src/contract/core/function.ts";
-import { library } from "../../../core/src/contract/value/library.ts";
 
 const ipaddr = library("ipaddr.js", async () => (await import("ipaddr.js")).default);
 

@@ -1,6 +1,4 @@
-import { EvaluationError } from "../../../core/src/contract/value/rational.ts";
-import { string, recordOf } from "../../../core/src/contract/value/type.ts";
-import type { ContractFunction } from "../../../core/src/contract/core/function.ts";
+import { type ContractFunction, EvaluationError, recordOf, string } from "../../../core/src/contract/function.ts";
 import { isHostName, loadDomains, registrableDomain } from "./host.ts";
 
 /** RFC 5321, 4.5.3.1: the maximum lengths of a mailbox and a path, without the angle brackets. */

@@ -1,9 +1,11 @@
-import { EvaluationError } from "../../../core/src/contract/value/rational.ts";
-import type { PatternProblem } from "../../../core/src/contract/value/pattern.ts";
-import { boolean } from "../../../core/src/contract/value/type.ts";
+import {
+  boolean,
+  type ContractFunction,
+  EvaluationError,
+  library,
+  type PatternProblem,
+} from "../../../core/src/contract/function.ts";
 import { isPlainIpv4 } from "./address.ts";
-import type { ContractFunction } from "../../../core/src/contract/core/function.ts";
-import { library } from "../../../core/src/contract/value/library.ts";
 
 const tldts = library("tldts", () => import("tldts"));
 

@@ -5,6 +5,5 @@
  *
  * Does not: look up a name, or open a connection.
  *
- * Package: readers. May import: core, value.
+ * May import: nothing.
  */
-export { isPublicText, loadAddresses } from "./address.ts";

@@ -1,8 +1,13 @@
-import { EvaluationError } from "../../../core/src/contract/value/rational.ts";
-import { boolean, size, string, recordOf } from "../../../core/src/contract/value/type.ts";
-import type { Value } from "../../../core/src/contract/value/value.ts";
+import {
+  boolean,
+  type ContractFunction,
+  EvaluationError,
+  recordOf,
+  size,
+  string,
+  type Value,
+} from "../../../core/src/contract/function.ts";
 import { isPlainIpv4, isPublic, loadAddresses, readAddress } from "./address.ts";
-import type { ContractFunction } from "../../../core/src/contract/core/function.ts";
 import { isHostName, loadDomains, registrableDomain } from "./host.ts";
 
 /** The parser of the platform (WHATWG URL), which reads no clock and no network. */

@@ -1,9 +1,13 @@
+import {
+  boolean,
+  compilePattern,
+  type ContractFunction,
+  EvaluationError,
+  library,
+  type Pattern,
+  type PatternProblem,
+} from "../../../core/src/contract/function.ts";
 import { bad, good, type Result } from "../../../core/src/wire/mod.ts";
-import { compilePattern, type Pattern, type PatternProblem } from "../../../core/src/contract/value/pattern.ts";
-import { EvaluationError } from "../../../core/src/contract/value/rational.ts";
-import { boolean } from "../../../core/src/contract/value/type.ts";
-import type { ContractFunction } from "../../../core/src/contract/core/function.ts";
-import { library } from "../../../core/src/contract/value/library.ts";
 import { composed, costOfPath, oneAnswer, readPath } from "./path.ts";
 
 const picomatch = library("picomatch", async () => (await import("picomatch")).default);

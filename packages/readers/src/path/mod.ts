@@ -5,5 +5,5 @@
  *
  * Does not: look at a file system, so a link may lead elsewhere.
  *
- * Package: readers. May import: core, value.
+ * May import: nothing.
  */

@@ -1,7 +1,11 @@
-import { EvaluationError } from "../../../core/src/contract/value/rational.ts";
-import { listOf, string, recordOf } from "../../../core/src/contract/value/type.ts";
-import type { Value } from "../../../core/src/contract/value/value.ts";
-import type { ContractFunction } from "../../../core/src/contract/core/function.ts";
+import {
+  type ContractFunction,
+  EvaluationError,
+  listOf,
+  recordOf,
+  string,
+  type Value,
+} from "../../../core/src/contract/function.ts";
 import { readPath } from "./path.ts";
 
 const filesMax = 500;

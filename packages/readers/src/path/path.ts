@@ -1,7 +1,12 @@
-import { EvaluationError } from "../../../core/src/contract/value/rational.ts";
-import { boolean, listOf, string, recordOf } from "../../../core/src/contract/value/type.ts";
-import type { Value } from "../../../core/src/contract/value/value.ts";
-import type { ContractFunction } from "../../../core/src/contract/core/function.ts";
+import {
+  boolean,
+  type ContractFunction,
+  EvaluationError,
+  listOf,
+  recordOf,
+  string,
+  type Value,
+} from "../../../core/src/contract/function.ts";
 
 /** The longest path that Linux accepts. */
 const lengthMax = 4096;

@@ -1,5 +1,5 @@
+import { EvaluationError } from "../../../core/src/contract/function.ts";
 import { quote } from "../../../core/src/wire/mod.ts";
-import { EvaluationError } from "../../../core/src/contract/value/rational.ts";
 
 /** @throws {EvaluationError} always: a text that is not fully understood is not allowed. `why` is a clause. */
 export function doubt(why: string): never {

@@ -5,5 +5,5 @@
  *
  * Does not: run anything, or look at files.
  *
- * Package: readers. May import: core, value.
+ * May import: nothing.
  */

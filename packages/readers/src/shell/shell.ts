@@ -1,8 +1,13 @@
-import { EvaluationError } from "../../../core/src/contract/value/rational.ts";
-import { boolean, listOf, string, recordOf } from "../../../core/src/contract/value/type.ts";
-import type { Value } from "../../../core/src/contract/value/value.ts";
-import type { ContractFunction } from "../../../core/src/contract/core/function.ts";
-import { library } from "../../../core/src/contract/value/library.ts";
+import {
+  boolean,
+  type ContractFunction,
+  EvaluationError,
+  library,
+  listOf,
+  recordOf,
+  string,
+  type Value,
+} from "../../../core/src/contract/function.ts";
 import { doubt } from "./doubt.ts";
 import { readerOfCode, readText, textMax } from "./read.ts";
 import { commandsMax, type Reading, type Run } from "./run.ts";

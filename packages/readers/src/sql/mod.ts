@@ -5,5 +5,5 @@
  *
  * Does not: connect to a database, or know its schema.
  *
- * Package: readers. May import: core, value.
+ * May import: nothing.
  */

@@ -1,5 +1,4 @@
-import { EvaluationError } from "../../../core/src/contract/value/rational.ts";
-import { library } from "../../../core/src/contract/value/library.ts";
+import { EvaluationError, library } from "../../../core/src/contract/function.ts";
 
 /** A syntax tree as PostgreSQL's parser prints it. */
 export type Tree = null | boolean | number | string | readonly Tree[] | Fields;

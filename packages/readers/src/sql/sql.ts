@@ -1,11 +1,17 @@
-import { boolean, listOf, size, string, recordOf } from "../../../core/src/contract/value/type.ts";
-import type { Value } from "../../../core/src/contract/value/value.ts";
-import type { ContractFunction } from "../../../core/src/contract/core/function.ts";
+import {
+  boolean,
+  type ContractFunction,
+  EvaluationError,
+  listOf,
+  recordOf,
+  size,
+  string,
+  type Value,
+} from "../../../core/src/contract/function.ts";
 import { doubt, load, parseSql, textMax } from "./parse.ts";
 import { rowsMax } from "./limit.ts";
 import { nodes, type NodeTable } from "./nodes.ts";
 import { isReadOnly, readStatement, type Effects } from "./read.ts";
-import { EvaluationError } from "../../../core/src/contract/value/rational.ts";
 
 const statementsMax = 200;
 // Each name takes at least one character, and one more separates two names.

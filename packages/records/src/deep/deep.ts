@@ -2,7 +2,7 @@ import type { PolicySet } from "../../../core/src/contract/mod.ts";
 import type { LedgerHistory } from "../../../gate/src/ledger/mod.ts";
 import { outcomeRows, wholeText } from "../../../core/src/record/entry/mod.ts";
 import { visible } from "../../../core/src/wire/mod.ts";
-import { ledgerHistory } from "../../../gate/src/cli/history.ts";
+import { ledgerHistory } from "../history.ts";
 import type { Difference } from "../replay/decide-again.ts";
 import { inputNotKept, type Recorded } from "../replay/recorded.ts";
 import { holdAgainstItself } from "../replay/replay.ts";

@@ -1,5 +1,5 @@
-import { exportedContract, scanExport } from "../../../gate/src/ledger/export/mod.ts";
-import type { History } from "../../../gate/src/cli/history.ts";
+import { exportedContract, scanExport } from "../export/mod.ts";
+import type { History } from "../history.ts";
 import { holdAgainstItself } from "../replay/replay.ts";
 import { withoutInput } from "./deep.ts";
 import { VerdictAccumulator, type DecidedFound } from "./found.ts";

@@ -5,5 +5,5 @@
  *
  * Does not: repair anything.
  *
- * Package: records. May import: replay.
+ * May import: export, replay.
  */

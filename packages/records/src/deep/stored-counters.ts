@@ -1,4 +1,10 @@
-import { counterDigest, recountRow, totalsAround, type OwnedCounter, type PlacedOutcome } from "../../../gate/src/server/mod.ts";
+import {
+  counterDigest,
+  recountRow,
+  totalsAround,
+  type OwnedCounter,
+  type PlacedOutcome,
+} from "../../../gate/src/server/mod.ts";
 import {
   ledgerTables,
   type CounterLookup,
@@ -8,7 +14,7 @@ import {
 } from "../../../gate/src/ledger/mod.ts";
 import { outcomeRows, parseLeaf, type Leaf } from "../../../core/src/record/entry/mod.ts";
 import { addDecimals } from "../../../core/src/wire/mod.ts";
-import type { RecordedRow } from "../../../gate/src/cli/history.ts";
+import type { RecordedRow } from "../history.ts";
 import { isAmount } from "../replay/recorded.ts";
 import type { Folding, ReplayLedger } from "../replay/replay-ledger.ts";
 import type { DeepFound, WrongCounter } from "./found.ts";

@@ -1,6 +1,6 @@
 import { askOf, endedAsk, endedBy, parseLeaf, readEffects, type Leaf } from "../../../core/src/record/entry/mod.ts";
-import type { History, RecordedRow } from "../../../gate/src/cli/history.ts";
-import type { CounterSeen } from "../../../gate/src/cli/evaluate.ts";
+import type { History, RecordedRow } from "../history.ts";
+import type { CounterSeen } from "../evaluate.ts";
 import { showProgress } from "../../../gate/src/cli/progress.ts";
 import { otherKind, recordedAt, resetIn } from "../replay/recorded.ts";
 import { counterDigest } from "../../../gate/src/server/mod.ts";

@@ -8,7 +8,7 @@ import {
   readErasure,
 } from "../../../core/src/record/entry/mod.ts";
 import { visible } from "../../../core/src/wire/mod.ts";
-import type { History, RecordedRow } from "../../../gate/src/cli/history.ts";
+import type { History, RecordedRow } from "../history.ts";
 
 /**
  * Which parts of a receipt were erased, by whom, when and why, as far as later rows record it; undefined if none was.

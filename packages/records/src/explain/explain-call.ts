@@ -1,8 +1,8 @@
 import type { Lookup, PolicySet } from "../../../core/src/contract/mod.ts";
 import type { Leaf } from "../../../core/src/record/entry/mod.ts";
 import { bad, good, type Result } from "../../../core/src/wire/mod.ts";
-import { evaluate, type Call, type ValueOf } from "../../../gate/src/cli/evaluate.ts";
-import type { EvaluationTrace } from "../../../gate/src/cli/evaluation-trace.ts";
+import { evaluate, type Call, type ValueOf } from "../evaluate.ts";
+import type { EvaluationTrace } from "../evaluation-trace.ts";
 import type { Recorded, Trace } from "../replay/recorded.ts";
 import type { CounterExplained } from "./counted.ts";
 import { explain } from "./explanation.ts";

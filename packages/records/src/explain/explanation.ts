@@ -1,8 +1,8 @@
 import { EvaluationError, type Span } from "../../../core/src/contract/mod.ts";
 import { children, type Core, type Requirement, type Route, type Rule } from "../../../core/src/contract/ir.ts";
 import type { ExplainedMismatch, ExplainedRule, Verdict } from "../../../core/src/wire/mod.ts";
-import type { Evaluation } from "../../../gate/src/cli/evaluate.ts";
-import type { Came, PartTrace, EvaluationTrace } from "../../../gate/src/cli/evaluation-trace.ts";
+import type { Evaluation } from "../evaluate.ts";
+import type { Came, PartTrace, EvaluationTrace } from "../evaluation-trace.ts";
 
 /** Why a call got its verdict: every requirement and rule of its tool, with the values that decided. */
 export interface Explanation {

@@ -3,7 +3,7 @@ import { setTimeout } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import type { AskedExplanation, GateHistory } from "../../../gate/src/server/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../core/src/wire/mod.ts";
-import { rowOf } from "../../../gate/src/cli/history.ts";
+import { rowOf } from "../history.ts";
 import type { ExplainJob } from "./job.ts";
 import { pausing } from "./pausing.ts";
 import { callOf, readCheck, receiptExplained } from "./receipt.ts";

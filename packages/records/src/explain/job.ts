@@ -1,8 +1,14 @@
-import { compileContracts, loadFunctions, recompile, type CompileOptions, type PolicySet } from "../../../core/src/contract/mod.ts";
+import {
+  compileContracts,
+  loadFunctions,
+  recompile,
+  type CompileOptions,
+  type PolicySet,
+} from "../../../readers/src/contract.ts";
 import { renderDiagnostics } from "../../../gate/src/server/policy/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../core/src/wire/mod.ts";
-import { evaluate, type Call, type ValueOf } from "../../../gate/src/cli/evaluate.ts";
-import { EvaluationTrace } from "../../../gate/src/cli/evaluation-trace.ts";
+import { evaluate, type Call, type ValueOf } from "../evaluate.ts";
+import { EvaluationTrace } from "../evaluation-trace.ts";
 import { explainCall, givenValues, recordedValues, unknownCounter, type ReceiptExplained } from "./explain-call.ts";
 import { explainedJson } from "./report.ts";
 

@@ -5,5 +5,5 @@
  *
  * Does not: write a receipt or change a counter.
  *
- * Package: records. May import: replay.
+ * May import: replay.
  */

@@ -1,6 +1,6 @@
 import { bad, good, visible, type Result } from "../../../core/src/wire/mod.ts";
-import type { Call } from "../../../gate/src/cli/evaluate.ts";
-import type { RecordedRow } from "../../../gate/src/cli/history.ts";
+import type { Call } from "../evaluate.ts";
+import type { RecordedRow } from "../history.ts";
 import { inputNotKept, otherKind, readRecorded, type Recorded } from "../replay/recorded.ts";
 import type { ReceiptExplained } from "./explain-call.ts";
 

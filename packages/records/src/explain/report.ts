@@ -1,7 +1,7 @@
 import { show } from "../../../core/src/contract/mod.ts";
 import { visible, type ExplainedJson, type ExplainedPart, type ExplainedRule } from "../../../core/src/wire/mod.ts";
 import { locationRow, textAt } from "../../../gate/src/cli/source-location.ts";
-import type { Call, Evaluation } from "../../../gate/src/cli/evaluate.ts";
+import type { Call, Evaluation } from "../evaluate.ts";
 import type { CounterExplained } from "./counted.ts";
 import type { Explanation, PartExplained, RuleExplained } from "./explanation.ts";
 import { keyText } from "./key.ts";

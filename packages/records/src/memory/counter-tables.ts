@@ -1,10 +1,10 @@
 import { addDecimals } from "../../../core/src/wire/mod.ts";
-import { Fault } from "../../../gate/src/ledger/errors.ts";
+import { Fault } from "../../../gate/src/ledger/engine.ts";
 import type { RowRange } from "../../../core/src/record/entry/erasure.ts";
-import { keepIn, startOf, sumAfter, withHeld, withoutTaken } from "../../../gate/src/ledger/store/running-totals.ts";
-import type { Entry } from "../../../gate/src/ledger/store/tables.ts";
-import type { EventPosition, StoredEffect, StoredLookup, TakenQuery } from "../../../gate/src/ledger/store/store.ts";
-import type { KeptCounter, StoredCounter } from "../../../gate/src/ledger/store/tables.ts";
+import { keepIn, startOf, sumAfter, withHeld, withoutTaken } from "../../../gate/src/ledger/engine.ts";
+import type { Entry } from "../../../gate/src/ledger/engine.ts";
+import type { EventPosition, StoredEffect, StoredLookup, TakenQuery } from "../../../gate/src/ledger/engine.ts";
+import type { KeptCounter, StoredCounter } from "../../../gate/src/ledger/engine.ts";
 
 /** What later lookups of a counter no longer read. */
 export interface Lookback {

@@ -5,9 +5,9 @@ import { erasedColumns, type Erasure } from "../../../core/src/record/entry/eras
 import { withoutParts } from "../../../core/src/record/entry/evidence.ts";
 import type { StoredRepeat } from "../../../core/src/record/entry/repeat.ts";
 import { changeColumns, type KeptApproval, type StoredRow } from "../../../core/src/record/entry/row.ts";
-import { Fault, LedgerRefused } from "../../../gate/src/ledger/errors.ts";
-import { StoreSource } from "../../../gate/src/ledger/history/store-source.ts";
-import { Walk } from "../../../gate/src/ledger/history/walk.ts";
+import { Fault, LedgerRefused } from "../../../gate/src/ledger/engine.ts";
+import { StoreSource } from "../../../gate/src/ledger/engine.ts";
+import { Walk } from "../../../gate/src/ledger/engine.ts";
 import type { Anchor } from "../../../core/src/record/tree/walk.ts";
 import {
   repeatsDeletedMax,
@@ -22,9 +22,9 @@ import {
   type StoredEffect,
   type StoreTransaction,
   type Verification,
-} from "../../../gate/src/ledger/store/store.ts";
-import type { StoredCounter } from "../../../gate/src/ledger/store/tables.ts";
-import { withPromises, type Entry, type Tables } from "../../../gate/src/ledger/store/tables.ts";
+} from "../../../gate/src/ledger/engine.ts";
+import type { StoredCounter } from "../../../gate/src/ledger/engine.ts";
+import { withPromises, type Entry, type Tables } from "../../../gate/src/ledger/engine.ts";
 import { keptApprovals, MemoryReads } from "./reads.ts";
 import { MemoryTables } from "./tables.ts";
 

@@ -5,7 +5,7 @@
  *
  * Does not: write files, or serve a gate.
  *
- * Package: gate. May import: entry, history, store, tree.
+ * May import: nothing.
  */
 export { CounterTables, type Lookback } from "./counter-tables.ts";
 export { openMemory } from "./memory.ts";

@@ -2,7 +2,7 @@ import type { Approval } from "../../../core/src/approvals/mod.ts";
 import { readApprovals } from "../../../core/src/record/entry/approval-rows.ts";
 import { parseLeaf } from "../../../core/src/record/entry/leaf.ts";
 import { changeColumns, resultVerdict, type KeptApproval, type StoredRow } from "../../../core/src/record/entry/row.ts";
-import { counterEntry } from "../../../gate/src/ledger/store/checksums.ts";
+import { counterEntry } from "../../../gate/src/ledger/engine.ts";
 import {
   keyIn,
   keyOf,
@@ -23,7 +23,7 @@ import {
   type TablesHead,
   type Value,
   type WaitingApprovals,
-} from "../../../gate/src/ledger/store/tables.ts";
+} from "../../../gate/src/ledger/engine.ts";
 import type { MemoryTables } from "./tables.ts";
 
 /** Rows of one slice of a long read, and their characters. */

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { StoredRow } from "../../../core/src/record/entry/row.ts";
-import { keyIn, keyText, type Entry } from "../../../gate/src/ledger/store/tables.ts";
+import { keyIn, keyText, type Entry } from "../../../gate/src/ledger/engine.ts";
 import { CounterTables } from "./counter-tables.ts";
 
 type KeptEntries = {

@@ -1,9 +1,9 @@
 import { loadContracts, renderDiagnostics } from "../../../gate/src/server/policy/mod.ts";
 import type { Mode } from "../../../core/src/wire/mod.ts";
-import { openHistory, type History, type ReceiptSource } from "../../../gate/src/cli/history.ts";
-import { BadInput, type Outcome } from "../../../gate/src/cli/outcome.ts";
+import { openHistory, type History, type ReceiptSource } from "../history.ts";
+import { BadInput, type Outcome } from "../../../gate/src/cli/mod.ts";
 import { showProgress } from "../../../gate/src/cli/progress.ts";
-import { readMode, readSpan, rowsWithin, type SpanOptions } from "../../../gate/src/cli/span.ts";
+import { readMode, readSpan, rowsWithin, type SpanOptions } from "../span.ts";
 import type { Difference } from "./decide-again.ts";
 import { agreementText, comparisonText, sorted, type Disagreement, type Skipped } from "./print.ts";
 import { decideAllAgain, holdAgainstItself } from "./replay.ts";

@@ -11,7 +11,7 @@ import { renderDiagnostics } from "../../../gate/src/server/policy/mod.ts";
 import type { CheckEntry, StoredEffect } from "../../../gate/src/ledger/mod.ts";
 import { outcomeRows } from "../../../core/src/record/entry/mod.ts";
 import { canonical, type Canonical, type Verdict } from "../../../core/src/wire/mod.ts";
-import { contractOf, type ContractSource, type History } from "../../../gate/src/cli/history.ts";
+import { contractOf, type ContractSource, type History } from "../history.ts";
 import { RecordedJudge, type JudgeOptions } from "./recorded-judge.ts";
 import type { Recorded } from "./recorded.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";

@@ -5,5 +5,5 @@
  *
  * Does not: write rows.
  *
- * Package: records. May import: nothing.
+ * May import: memory.
  */

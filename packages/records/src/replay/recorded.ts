@@ -13,7 +13,7 @@ import {
   type LeafKind,
 } from "../../../core/src/record/entry/mod.ts";
 import { readResume } from "../../../gate/src/ledger/mod.ts";
-import type { RecordedRow } from "../../../gate/src/cli/history.ts";
+import type { RecordedRow } from "../history.ts";
 
 /** A check, as its receipt describes it. */
 export interface Recorded {

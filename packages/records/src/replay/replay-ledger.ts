@@ -19,7 +19,8 @@ import {
   type TotalSource,
 } from "../../../gate/src/server/mod.ts";
 import type { RecordedAsk } from "../../../core/src/approvals/mod.ts";
-import { inMemory, readResume, resetThroughOf, type CounterLookup, type StoredEffect } from "../../../gate/src/ledger/mod.ts";
+import { readResume, resetThroughOf, type CounterLookup, type StoredEffect } from "../../../gate/src/ledger/mod.ts";
+import { CounterTables, type Lookback } from "../memory/mod.ts";
 import {
   askOf,
   endedAsk,
@@ -30,7 +31,7 @@ import {
   wholeText,
   type Leaf,
 } from "../../../core/src/record/entry/mod.ts";
-import { rowsAt, rowsThrough, type History, type RecordedRow } from "../../../gate/src/cli/history.ts";
+import { rowsAt, rowsThrough, type History, type RecordedRow } from "../history.ts";
 import { hasErasedPart, isAmount, movedCounters, readLeaf, recordedAt } from "./recorded.ts";
 
 /** The longest time in which a contract lets an outcome be reported. */
@@ -60,7 +61,7 @@ export interface Folding {
   readonly events: readonly StoredEffect[];
   /** True if the counter may have begun after some of them. */
   readonly mayLack: boolean;
-  readonly tables: inMemory.CounterTables;
+  readonly tables: CounterTables;
 }
 
 /** What an outcome does, as it is computed again. */
@@ -76,7 +77,7 @@ export class ReplayLedger {
   /** All counters that were in force, by digest. */
   readonly owned: Map<string, OwnedCounter> = new Map();
   /** The counters of the engine in memory. */
-  readonly tables: inMemory.CounterTables;
+  readonly tables: CounterTables;
   /** The rows whose approvals are open: only they hold amounts. */
   readonly #open = new Map<number, OpenApproval>();
   /** By the counter's digest, in milliseconds: rows up to this time may be missing, because they can no longer be read. */
@@ -93,7 +94,7 @@ export class ReplayLedger {
   constructor(history: History, options: ReplayLedgerOptions = {}) {
     this.#history = history;
     this.#options = options;
-    this.tables = new inMemory.CounterTables((definition, now) =>
+    this.tables = new CounterTables((definition, now) =>
       lookbackOf(this.owned.get(counterDigest(definition))?.counter, now),
     );
   }
@@ -380,18 +381,18 @@ function storedCounter(
     readonly unknownThrough: number;
     readonly resetThrough?: number | undefined;
   },
-): Parameters<inMemory.CounterTables["keep"]>[0] {
+): Parameters<CounterTables["keep"]>[0] {
   return { ...counter, definition, digest: counterDigest(definition) };
 }
 
 /** Outcomes read the events of their calls, and a counter with `since` may look back to any time. */
-function lookbackOf(counter: Counter | undefined, now: number): inMemory.Lookback {
+function lookbackOf(counter: Counter | undefined, now: number): Lookback {
   if (counter === undefined || since(counter) !== null) return { through: -1, forgets: false };
   const { through, forgets } = lookbackOfWindow(counter, now);
   return { through: isSettled(counter) ? Math.min(through, now - outcomeMsMax) : through, forgets };
 }
 
-function lookbackOfWindow({ window }: Counter, now: number): inMemory.Lookback {
+function lookbackOfWindow({ window }: Counter, now: number): Lookback {
   return window.kind === "ever"
     ? { through: now, forgets: false }
     : { through: windowStart(window, now), forgets: true };

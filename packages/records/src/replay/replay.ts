@@ -12,8 +12,8 @@ import {
 } from "../../../gate/src/server/mod.ts";
 import type { Mode } from "../../../core/src/wire/mod.ts";
 import { withoutParts, type Leaf } from "../../../core/src/record/entry/mod.ts";
-import type { History, RecordedRow } from "../../../gate/src/cli/history.ts";
-import { everyRow, firstSince, type Span } from "../../../gate/src/cli/span.ts";
+import type { History, RecordedRow } from "../history.ts";
+import { everyRow, firstSince, type Span } from "../span.ts";
 import { Contracts, decideAgain, difference, type Again, type Difference } from "./decide-again.ts";
 import { inputNotKept, otherKind, readLeaf, readRecorded, recordedAt, type Recorded } from "./recorded.ts";
 import type { JudgeOptions } from "./recorded-judge.ts";

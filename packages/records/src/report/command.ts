@@ -1,8 +1,8 @@
-import { openHistory, type ReceiptSource } from "../../../gate/src/cli/history.ts";
-import type { Outcome } from "../../../gate/src/cli/outcome.ts";
+import { openHistory, type ReceiptSource } from "../history.ts";
+import type { Outcome } from "../../../gate/src/cli/mod.ts";
 import { showProgress } from "../../../gate/src/cli/progress.ts";
 import { summarize } from "./summary.ts";
-import { readSpan, readWhole, rowsWithin, type SpanOptions } from "../../../gate/src/cli/span.ts";
+import { readSpan, readWhole, rowsWithin, type SpanOptions } from "../span.ts";
 
 export interface ReportOptions extends Omit<ReceiptSource, "folder">, SpanOptions {
   readonly from: string;

@@ -1,7 +1,7 @@
 import { readAct, rowsOf, type ApprovalAct } from "../../../core/src/approvals/mod.ts";
 import { endedBy, wholeText, type Leaf } from "../../../core/src/record/entry/mod.ts";
 import { visible, type DecidedRule } from "../../../core/src/wire/mod.ts";
-import type { RecordedRow } from "../../../gate/src/cli/history.ts";
+import type { RecordedRow } from "../history.ts";
 import { columns } from "../replay/print.ts";
 import { readLeaf, type Recorded } from "../replay/recorded.ts";
 import { otherGroups } from "../replay/verdict-changes.ts";

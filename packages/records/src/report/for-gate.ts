@@ -1,5 +1,5 @@
 import type { AskedReport, GateHistory, NextTurn } from "../../../gate/src/server/mod.ts";
-import { rowsWithin } from "../../../gate/src/cli/span.ts";
+import { rowsWithin } from "../span.ts";
 import { summarize } from "./summary.ts";
 
 /** As many as the command shows without an option. */

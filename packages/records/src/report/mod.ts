@@ -5,5 +5,5 @@
  *
  * Does not: change a ledger.
  *
- * Package: records. May import: replay.
+ * May import: replay.
  */

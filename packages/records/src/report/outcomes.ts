@@ -1,6 +1,6 @@
 import { outcomeRows } from "../../../core/src/record/entry/mod.ts";
 import type { ReportJson } from "../../../core/src/wire/mod.ts";
-import type { RecordedRow } from "../../../gate/src/cli/history.ts";
+import type { RecordedRow } from "../history.ts";
 import { readLeaf, type Recorded } from "../replay/recorded.ts";
 
 /** Counts the calls that were let through, and their last outcomes. */

@@ -1,6 +1,6 @@
 import { askOf, endedAsk, endedBy, readEffects, type Leaf } from "../../../core/src/record/entry/mod.ts";
 import { addDecimals, verdicts, type SliceJson, type Verdict } from "../../../core/src/wire/mod.ts";
-import type { RecordedRow } from "../../../gate/src/cli/history.ts";
+import type { RecordedRow } from "../history.ts";
 import type { Contracts } from "../replay/decide-again.ts";
 import { isAmount, type Recorded } from "../replay/recorded.ts";
 import { counterDigest } from "../../../gate/src/server/mod.ts";

@@ -1,11 +1,11 @@
 import { parseLeaf, wholeText } from "../../../core/src/record/entry/mod.ts";
 import { isStricter, visible, type ReportJson } from "../../../core/src/wire/mod.ts";
-import type { ContractSource, History, RecordedRow } from "../../../gate/src/cli/history.ts";
+import type { ContractSource, History, RecordedRow } from "../history.ts";
 import { Contracts } from "../replay/decide-again.ts";
 import { columns, plural, sorted } from "../replay/print.ts";
 import { erasedPart, otherKind, readLeaf, readRecorded, resetIn, type Recorded } from "../replay/recorded.ts";
 import { otherGroups, type Share } from "../replay/verdict-changes.ts";
-import type { LastRows } from "../../../gate/src/cli/span.ts";
+import type { LastRows } from "../span.ts";
 import { DecidedApprovals } from "./decided.ts";
 import { Forecast } from "./forecast.ts";
 import { linesMax } from "./lines.ts";

@@ -1,11 +1,10 @@
 import type { LedgerCheck, LedgerHistory } from "../../../gate/src/ledger/mod.ts";
 import { ledgerSource, type DatabaseOption, type LedgerSource } from "../../../gate/src/cli/ledger-source.ts";
 import { decidedLines, differsText, isSound, shownDeep, type DeepFound } from "../deep/found.ts";
-import { BadInput, type Outcome } from "../../../gate/src/cli/outcome.ts";
+import { BadInput, counted, type Outcome } from "../../../gate/src/cli/mod.ts";
 import { progressStride, showProgress } from "../../../gate/src/cli/progress.ts";
 import { lookBeside, type FolderFound } from "./folder.ts";
 import { holdAgainstSinks } from "./sinks.ts";
-import { counted } from "../../../gate/src/cli/counted.ts";
 
 export interface VerifyOptions {
   readonly json: boolean;

@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { hintedKeys, hintName, verifyExport, type ExportReport } from "../../../gate/src/ledger/export/mod.ts";
+import { hintedKeys, hintName, verifyExport, type ExportReport } from "../export/mod.ts";
 import type { VerifierKey } from "../../../core/src/record/tree/mod.ts";
 import { visible } from "../../../core/src/wire/mod.ts";
 import { decidedLines, differsText, shownDecided, type DecidedFound } from "../deep/found.ts";
-import type { Outcome } from "../../../gate/src/cli/outcome.ts";
+import type { Outcome } from "../../../gate/src/cli/mod.ts";
 import { progressStride, showProgress, type Progress } from "../../../gate/src/cli/progress.ts";
-import { readKeys, type TrustedKeys } from "../../../gate/src/cli/trusted-keys.ts";
+import { readKeys, type TrustedKeys } from "../trusted-keys.ts";
 import type { VerifyOptions } from "./command.ts";
 
 type VerifyExportOptions = Pick<VerifyOptions, "chain" | "deep" | "json"> & TrustedKeys;

@@ -1,7 +1,7 @@
 import { KeyFileDamaged } from "../../../gate/src/server/errors.ts";
 import { otherFirstKey } from "../../../gate/src/server/mod.ts";
 import { dataFolder, missingCheckpoint, otherSigningKey, readLedger, readPin } from "../../../gate/src/ledger/mod.ts";
-import { io } from "../../../gate/src/cli/io.ts";
+import { io } from "../../../gate/src/cli/mod.ts";
 
 /** The files next to the ledger in a data folder, compared with the ledger. */
 export interface FolderFound {

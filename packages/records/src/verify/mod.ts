@@ -5,5 +5,5 @@
  *
  * Does not: repair anything.
  *
- * Package: gate. May import: deep.
+ * May import: export, deep.
  */

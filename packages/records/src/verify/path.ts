@@ -1,7 +1,6 @@
 import { statSync } from "node:fs";
-import { io } from "../../../gate/src/cli/io.ts";
-import { BadInput, type Outcome } from "../../../gate/src/cli/outcome.ts";
-import type { TrustedKeys } from "../../../gate/src/cli/trusted-keys.ts";
+import { io, BadInput, type Outcome } from "../../../gate/src/cli/mod.ts";
+import type { TrustedKeys } from "../trusted-keys.ts";
 import type { VerifyOptions } from "./command.ts";
 
 type AllOptions = VerifyOptions & TrustedKeys & { readonly dataDir: string };

@@ -2,8 +2,8 @@ import { readFile, stat } from "node:fs/promises";
 import { parseLeaf } from "../../../core/src/record/entry/mod.ts";
 import { verifyProof, type Proven } from "../../../core/src/record/tree/mod.ts";
 import { visible } from "../../../core/src/wire/mod.ts";
-import { BadInput, type Outcome } from "../../../gate/src/cli/outcome.ts";
-import { readKeys, type TrustedKeys } from "../../../gate/src/cli/trusted-keys.ts";
+import { BadInput, type Outcome } from "../../../gate/src/cli/mod.ts";
+import { readKeys, type TrustedKeys } from "../trusted-keys.ts";
 
 /** A leaf, a checkpoint and 63 hashes are much shorter. */
 const bytesMax = 2 ** 20;

@@ -10,8 +10,7 @@ import type { Broken } from "../../../core/src/record/entry/mod.ts";
 import { rootAt } from "../../../core/src/record/tree/mod.ts";
 import type { LedgerSource } from "../../../gate/src/cli/ledger-source.ts";
 import { areOthersNamed, othersOf } from "../../../gate/src/cli/others.ts";
-import { BadInput } from "../../../gate/src/cli/outcome.ts";
-import { counted } from "../../../gate/src/cli/counted.ts";
+import { BadInput, counted } from "../../../gate/src/cli/mod.ts";
 
 /** A ledger that was walked, and compared with file sinks and collected checkpoints too. */
 export interface HeldCheck {

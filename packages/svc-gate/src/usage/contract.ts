@@ -99,7 +99,9 @@ function addReplay(program: Command): void {
         "\n\nExample:\n  svc-gate replay ./data --contract contracts/payments-next.yaml --since 7d --sum input.amount",
     )
     .action((folder: string | undefined, options: ReplayOptions & FolderOption) =>
-      run(async () => (await import("../../../records/src/replay/command.ts")).replayCommand(folder ?? options.dataDir, options)),
+      run(async () =>
+        (await import("../../../records/src/replay/command.ts")).replayCommand(folder ?? options.dataDir, options),
+      ),
     );
 }
 
@@ -118,7 +120,9 @@ function addReport(program: Command): void {
         "\n\nExit code 0, also if calls were refused.\n\nExample:\n  svc-gate report ./data --since 7d",
     )
     .action((folder: string | undefined, options: ReportOptions & FolderOption) =>
-      run(async () => (await import("../../../records/src/report/command.ts")).reportCommand(folder ?? options.dataDir, options)),
+      run(async () =>
+        (await import("../../../records/src/report/command.ts")).reportCommand(folder ?? options.dataDir, options),
+      ),
     );
 }
 

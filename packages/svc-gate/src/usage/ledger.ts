@@ -29,7 +29,9 @@ function addProve(program: Command): void {
     .addOption(inDatabase())
     .addHelpText("after", "\nA proof is verified with `svc-gate verify <file> --key <verifier key>`.")
     .action((row: string, folder: string | undefined, options: ProveOptions & FolderOption) =>
-      run(async () => (await import("../../../gate/src/cli/prove.ts")).proveCommand(row, folder ?? options.dataDir, options)),
+      run(async () =>
+        (await import("../../../gate/src/cli/prove.ts")).proveCommand(row, folder ?? options.dataDir, options),
+      ),
     );
 }
 
@@ -108,7 +110,7 @@ function addExport(program: Command): void {
         "\nExit code 0: done. 2: refused; an earlier export in the folder stays valid." +
         "\n\nExamples:\n  svc-gate export ./export\n  svc-gate export - --format jsonl --from 1001",
     )
-    .action(calls(async () => (await import("../../../gate/src/cli/export/command.ts")).exportCommand));
+    .action(calls(async () => (await import("../../../records/src/export/command.ts")).exportCommand));
 }
 
 function addBackup(program: Command): void {

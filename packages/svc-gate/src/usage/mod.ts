@@ -5,5 +5,5 @@
  *
  * Does not: implement a command.
  *
- * Package: gate. May import: approvals, explain, export, replay, report, test, verify.
+ * May import: nothing.
  */

@@ -1,4 +1,4 @@
-import type { PolicySet } from "../../../core/src/contract/mod.ts";
+import type { PolicySet } from "../../../readers/src/contract.ts";
 import { findInApprovals } from "./findings/approvals.ts";
 import { findInApprovers, type KnownKey } from "./findings/approvers.ts";
 import { findInCounters } from "./findings/counters.ts";

@@ -1,5 +1,5 @@
-import type { PolicySet } from "../../../core/src/contract/mod.ts";
-import type { Rule } from "../../../core/src/contract/ir.ts";
+import type { PolicySet } from "../../../readers/src/contract.ts";
+import type { Rule } from "../../../readers/src/ir.ts";
 import { isStricter, type Verdict } from "../../../core/src/wire/mod.ts";
 
 /** A rule that is milder than the `otherwise` of a tool: with it calls of the tool get through. */

@@ -5,8 +5,6 @@
  * from the solver, which is loaded when contracts are compared.
  *
  * Does not: decide calls, read files or receipts, change a contract.
- *
- * Package: workbench.
  */
 export { analyze } from "./analyze.ts";
 export { findingKinds, severityOf, type Finding } from "./findings/finding.ts";

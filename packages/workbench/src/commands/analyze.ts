@@ -1,5 +1,5 @@
 import { analyze, looseningRules, severityOf, type Finding, type Loosening } from "../analysis/mod.ts";
-import { position, renderPlace } from "../../../core/src/contract/mod.ts";
+import { position, renderPlace } from "../../../readers/src/contract.ts";
 import { loadContracts, badInput, besideMandate } from "../../../svc-gate/src/contract-files.ts";
 import type { Outcome } from "../../../gate/src/cli/mod.ts";
 import { readKeys } from "./keys-file.ts";

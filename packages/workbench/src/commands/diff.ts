@@ -11,7 +11,7 @@ import {
   type Direction,
   type ToolDifference,
 } from "../analysis/mod.ts";
-import type { PolicySet } from "../../../core/src/contract/mod.ts";
+import type { PolicySet } from "../../../readers/src/contract.ts";
 import { loadContracts, renderDiagnostics } from "../../../svc-gate/src/contract-files.ts";
 import { BadInput, type Outcome } from "../../../gate/src/cli/mod.ts";
 

@@ -4,8 +4,6 @@
  * Promises: it only imports svc-gate through its entry points; each command is loaded when it is called.
  *
  * Does not: serve, open ledgers, or change a gate's decisions.
- *
- * Package: workbench.
  */
 import { calls, type Command } from "../../../gate/src/cli/mod.ts";
 

@@ -29,7 +29,7 @@ import {
   type Refusal,
   type Result,
 } from "../../../core/src/wire/mod.ts";
-import { countersSeen, type Evaluation } from "../../../gate/src/cli/evaluate.ts";
+import { countersSeen, type Evaluation } from "../../../records/src/mod.ts";
 import { CaseLedger } from "./case-ledger.ts";
 import { latest, type TestCall, type TestDecision, type TestOutcome } from "./document.ts";
 

@@ -1,15 +1,16 @@
 import { hash } from "node:crypto";
 import { noStops } from "../../../core/src/approvals/mod.ts";
 import type { ActivePolicy, TotalSource } from "../../../gate/src/server/mod.ts";
-import { AppendTransaction, inMemory, ledgerTables, type LedgerHistory } from "../../../gate/src/ledger/mod.ts";
+import { AppendTransaction, ledgerTables, type LedgerHistory } from "../../../gate/src/ledger/mod.ts";
+import { MemoryTables, openMemory } from "../../../records/src/mod.ts";
 import { Frontier } from "../../../core/src/record/tree/mod.ts";
 
 /** The ledger of one test case: the engine in memory, under transactions of the gate's ledger. No head is signed. */
 export class CaseLedger {
   readonly isShared = false;
   readonly #engine: string;
-  readonly #tables = new inMemory.MemoryTables("test");
-  readonly #store = inMemory.openMemory(this.#tables);
+  readonly #tables = new MemoryTables("test");
+  readonly #store = openMemory(this.#tables);
   readonly tables: LedgerHistory["tables"] = this.#store.tables;
   readonly rows: TotalSource = { totals: (places) => ledgerTables.totalsBefore(this.tables, places) };
   #head = { seq: 0, hash: "0".repeat(64), at: 0 };

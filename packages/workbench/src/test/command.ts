@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { renderDiagnostics } from "../../../gate/src/server/policy/mod.ts";
 import { badInput } from "../../../gate/src/cli/check.ts";
-import { BadInput, type Outcome } from "../../../gate/src/cli/outcome.ts";
+import { BadInput, type Outcome } from "../../../gate/src/cli/mod.ts";
 import { findFiles, foldersOf, untested } from "./files.ts";
 import { junitText } from "./junit.ts";
 import { roundJson } from "./json.ts";

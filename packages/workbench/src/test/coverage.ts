@@ -1,7 +1,6 @@
 import type { PolicySet, Span } from "../../../core/src/contract/mod.ts";
 import { children, type Core } from "../../../core/src/contract/ir.ts";
-import type { Evaluation } from "../../../gate/src/cli/evaluate.ts";
-import type { EvaluationTrace } from "../../../gate/src/cli/evaluation-trace.ts";
+import type { Evaluation, EvaluationTrace } from "../../../records/src/mod.ts";
 
 /** A condition, or a part of one, that tests should make true and false. */
 export interface Target {

@@ -4,6 +4,4 @@
  * Promises: the calls of a case share one history; coverage names each condition that was never true, or never false.
  *
  * Does not: open a ledger or a port.
- *
- * Package: workbench. May import: explain.
  */

@@ -1,16 +1,15 @@
 import { jsonText } from "../../../core/src/wire/mod.ts";
 import { styleText } from "node:util";
 import { renderPlace } from "../../../core/src/contract/mod.ts";
-import { printRule } from "../../../records/src/explain/print.ts";
+import { printRule } from "../../../records/src/mod.ts";
 import type { AnswerApproval } from "../../../gate/src/server/mod.ts";
 import { clip, locationText, textAt } from "../../../gate/src/cli/source-location.ts";
 import { nameOf, outcomes, type Coverage, type Target } from "./coverage.ts";
 import type { Answered } from "./case-gate.ts";
 import { latest, type TestCall, type TestDecision, type TestOutcome, type TestStep } from "./document.ts";
 import type { FileResult } from "./round.ts";
-import { io } from "../../../gate/src/cli/io.ts";
+import { io, counted } from "../../../gate/src/cli/mod.ts";
 import type { Failure, Mismatch } from "./run.ts";
-import { counted } from "../../../gate/src/cli/counted.ts";
 
 /** One file for a person: a line for each case; for a failed one the expected result, the actual one and the reason. */
 export function printFile({ file, results }: FileResult): string {

@@ -50,7 +50,7 @@ import {
   type TestStep,
 } from "./document.ts";
 import { sheetOf, type Sheet } from "./sheet.ts";
-import { momentOf, pauseOf } from "../../../gate/src/cli/time.ts";
+import { momentOf, pauseOf } from "../../../records/src/mod.ts";
 
 /** The time of the first call if the file names none: a Thursday, at noon. */
 const defaultNow = Date.UTC(2026, 0, 15, 12);

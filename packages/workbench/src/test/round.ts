@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import type { Diagnostic } from "../../../core/src/contract/mod.ts";
 import { loadContracts } from "../../../gate/src/server/policy/mod.ts";
 import { bad, good, type Result } from "../../../core/src/wire/mod.ts";
-import { EvaluationTrace } from "../../../gate/src/cli/evaluation-trace.ts";
+import { EvaluationTrace } from "../../../records/src/mod.ts";
 import { Coverage } from "./coverage.ts";
 import type { TestFile } from "./document.ts";
 import { readTests } from "./read.ts";

@@ -1,8 +1,6 @@
 import type { PolicySet } from "../../../core/src/contract/mod.ts";
 import type { AnswerApproval } from "../../../gate/src/server/mod.ts";
-import { givenValues, shortName } from "../../../records/src/explain/explain-call.ts";
-import { explain, type Explanation } from "../../../records/src/explain/explanation.ts";
-import type { EvaluationTrace } from "../../../gate/src/cli/evaluation-trace.ts";
+import { givenValues, shortName, explain, type Explanation, type EvaluationTrace } from "../../../records/src/mod.ts";
 import { CaseGate, type Answered, type Decided, type Obstacle } from "./case-gate.ts";
 import type { Coverage } from "./coverage.ts";
 import type { Expectation, TestCall, TestCase, TestDecision, TestFile, TestOutcome, TestStep } from "./document.ts";

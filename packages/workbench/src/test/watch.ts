@@ -1,8 +1,7 @@
 import { watch as watchFolder, type FSWatcher } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import { NoSuchFile } from "../../../gate/src/server/errors.ts";
-import { io } from "../../../gate/src/cli/io.ts";
-import { BadInput, type Outcome } from "../../../gate/src/cli/outcome.ts";
+import { io, BadInput, type Outcome } from "../../../gate/src/cli/mod.ts";
 
 /** The result of one run, and the folders whose files affect it. */
 export interface Tested {

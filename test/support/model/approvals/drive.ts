@@ -1,6 +1,6 @@
 /** Runs a history through a gate in this process, and compares every answer with the model's. */
 import { isDeepStrictEqual } from "node:util";
-import { compileMandate, type PolicySet } from "../../../../packages/core/src/contract/mod.ts";
+import { compileMandate, type PolicySet } from "../../../../packages/readers/src/contract.ts";
 import { Clock } from "../../../../packages/gate/src/server/policy/clock.ts";
 import { openGate, type Gate } from "../../../../packages/gate/src/server/service/gate.ts";
 import { openLedger, type Ledger } from "../../../../packages/gate/src/ledger/mod.ts";

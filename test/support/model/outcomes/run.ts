@@ -2,7 +2,7 @@
  * Random histories of calls, decisions, outcomes and reloads, run through a gate and counted again from a plain list. The
  * list knows nothing of rows, totals or tables.
  */
-import { compileMandate, type PolicySet } from "../../../../packages/core/src/contract/mod.ts";
+import { compileMandate, type PolicySet } from "../../../../packages/readers/src/contract.ts";
 import { Clock } from "../../../../packages/gate/src/server/policy/clock.ts";
 import { openGate, type Gate } from "../../../../packages/gate/src/server/service/gate.ts";
 import { openLedger } from "../../../../packages/gate/src/ledger/mod.ts";

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { compileContracts, compileMandate, type PolicySet } from "../../../../packages/core/src/contract/mod.ts";
+import { compileContracts, compileMandate, type PolicySet } from "../../../../packages/readers/src/contract.ts";
 import { good } from "../../../../packages/core/src/wire/mod.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { compareContracts } from "../../../../packages/workbench/src/analysis/mod.ts";
-import { recompile, type PolicySet } from "../../../../packages/core/src/contract/mod.ts";
+import { recompile, type PolicySet } from "../../../../packages/readers/src/contract.ts";
 import { sensitiveMax } from "../../../../packages/core/src/contract/compile/sensitive.ts";
 import { findMembers } from "../../../../packages/core/src/wire/mod.ts";
 import { codes, compile, contractText, diagnostics, judge, marked, problems } from "../../../support/contract-kit.ts";

@@ -9,7 +9,7 @@ import { readFileSync } from "node:fs";
 import { before, suite, test } from "node:test";
 import fc from "fast-check";
 import picomatch from "picomatch";
-import { compileExpression, functions } from "../../../../packages/core/src/contract/ir.ts";
+import { compileExpression, functions } from "../../../../packages/readers/src/ir.ts";
 import { readJson, type Json } from "../../../../packages/core/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";

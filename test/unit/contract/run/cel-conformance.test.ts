@@ -12,7 +12,7 @@ import {
   type IncrementalTest,
   type IncrementalTestSuite,
 } from "@bufbuild/cel-spec/testdata/tests.js";
-import { compileExpression } from "../../../../packages/core/src/contract/ir.ts";
+import { compileExpression } from "../../../../packages/readers/src/ir.ts";
 import { readJson, type Json } from "../../../../packages/core/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 

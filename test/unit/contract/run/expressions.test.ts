@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import { compileExpression, functions } from "../../../../packages/core/src/contract/ir.ts";
+import { compileExpression, functions } from "../../../../packages/readers/src/ir.ts";
 import { Decimal, readJson, type Json } from "../../../../packages/core/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 import { sentencesOf } from "../../../support/sentences.ts";

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { suite, test } from "node:test";
 import pino from "pino";
-import { compileContracts } from "../../../../packages/core/src/contract/mod.ts";
+import { compileContracts } from "../../../../packages/readers/src/contract.ts";
 import { Clock, type TimeSource } from "../../../../packages/gate/src/server/policy/clock.ts";
 import { openGate } from "../../../../packages/gate/src/server/service/gate.ts";
 import { makeServer } from "../../../../packages/gate/src/server/http/server.ts";

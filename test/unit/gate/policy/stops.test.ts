@@ -13,7 +13,7 @@ import {
   type StopAct,
   type Stops,
 } from "../../../../packages/core/src/approvals/mod.ts";
-import { compileContracts } from "../../../../packages/core/src/contract/mod.ts";
+import { compileContracts } from "../../../../packages/readers/src/contract.ts";
 import { Clock } from "../../../../packages/gate/src/server/policy/clock.ts";
 import { missingActs, stopEvent } from "../../../../packages/gate/src/server/policy/stops.ts";
 import { openGate, type Gate } from "../../../../packages/gate/src/server/service/gate.ts";

@@ -9,12 +9,7 @@ import { exposition } from "../../../../packages/gate/src/server/telemetry/expos
 import { histogramText } from "../../../../packages/gate/src/server/telemetry/histogram-text.ts";
 import { requestId, traceIdOf } from "../../../../packages/gate/src/server/telemetry/requests.ts";
 import { Series } from "../../../../packages/gate/src/server/telemetry/series.ts";
-import {
-  CheckCounts,
-  otherTools,
-  Metrics,
-  toolsMax,
-} from "../../../../packages/gate/src/server/telemetry/metrics.ts";
+import { CheckCounts, otherTools, Metrics, toolsMax } from "../../../../packages/gate/src/server/telemetry/metrics.ts";
 import type { Approval } from "../../../../packages/core/src/approvals/mod.ts";
 import type { CheckTimings } from "../../../../packages/gate/src/server/telemetry/observer.ts";
 import { control } from "../../../support/controls/control.ts";

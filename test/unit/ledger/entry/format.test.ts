@@ -18,13 +18,7 @@ import {
   makeEvidence,
   partText,
 } from "../../../../packages/core/src/record/entry/evidence.ts";
-import {
-  leafHash,
-  leafText,
-  parseLeaf,
-  zeroHash,
-  type Leaf,
-} from "../../../../packages/core/src/record/entry/leaf.ts";
+import { leafHash, leafText, parseLeaf, zeroHash, type Leaf } from "../../../../packages/core/src/record/entry/leaf.ts";
 import { openLedger } from "../../../../packages/gate/src/ledger/mod.ts";
 import { readEffects } from "../../../../packages/core/src/record/entry/mod.ts";
 import { Missing } from "../../../../packages/core/src/record/entry/erasure.ts";

@@ -5,10 +5,7 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
-import {
-  CounterTables,
-  type LookbackOf,
-} from "../../../../packages/records/src/memory/counter-tables.ts";
+import { CounterTables, type LookbackOf } from "../../../../packages/records/src/memory/counter-tables.ts";
 import { openMemory } from "../../../../packages/records/src/memory/memory.ts";
 import { MemoryTables } from "../../../../packages/records/src/memory/tables.ts";
 import { LedgerRefused } from "../../../../packages/gate/src/ledger/errors.ts";

@@ -263,19 +263,7 @@ suite("PostgreSQL: the statements of the store", () => {
   }
 
   test("no other file of the store has a statement on a ledger's table", () => {
-    const folder = join(
-      import.meta.dirname,
-      "..",
-      "..",
-      "..",
-      "..",
-      "packages",
-      "svc-gate",
-      "src",
-      "ledger",
-      "store",
-      "postgres",
-    );
+    const folder = new URL("../../../../packages/gate/src/ledger/store/postgres/", import.meta.url).pathname;
     const files = readdirSync(folder).filter((name) => !/^(sql|schema)\.ts$/.test(name));
     assert.ok(files.length >= 6);
     const strayIn = (text: string): readonly string[] =>

@@ -16,7 +16,7 @@ import {
   recompile,
   renderDiagnostic,
   type PolicySet,
-} from "../../../../packages/core/src/contract/mod.ts";
+} from "../../../../packages/readers/src/contract.ts";
 import { looksLike } from "../../../../packages/core/src/wire/mod.ts";
 import { compile, conditionText } from "../../../support/contract-kit.ts";
 

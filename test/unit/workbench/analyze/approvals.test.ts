@@ -11,7 +11,7 @@ import { suite, test, type TestContext } from "node:test";
 import { analyze, type KnownKey } from "../../../../packages/workbench/src/analysis/mod.ts";
 import { analyzeCommand } from "../../../../packages/workbench/src/commands/analyze.ts";
 import { readKeys } from "../../../../packages/workbench/src/commands/keys-file.ts";
-import { recompile, renderDiagnostic } from "../../../../packages/core/src/contract/mod.ts";
+import { recompile, renderDiagnostic } from "../../../../packages/readers/src/contract.ts";
 
 interface Parts {
   readonly mandate?: string;

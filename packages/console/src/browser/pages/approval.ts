@@ -1,7 +1,13 @@
 import { h, type JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import type { ApprovalDetailJson, GrantJson, Need, SameCall } from "../../../../core/src/approvals/mod.ts";
-import { jsonText, type Json, type ReceiptJson, type ReceiptPage, type SessionJson } from "../../../../core/src/wire/mod.ts";
+import {
+  jsonText,
+  type Json,
+  type ReceiptJson,
+  type ReceiptPage,
+  type SessionJson,
+} from "../../../../core/src/wire/mod.ts";
 import { el } from "../elements.ts";
 import { queryText } from "../gate.ts";
 import { listen, missed } from "../live.ts";

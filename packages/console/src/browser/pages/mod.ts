@@ -5,5 +5,5 @@
  *
  * Does not: keep state between pages, except drafts of comments.
  *
- * Package: console. May import: nothing.
+ * May import: nothing.
  */

@@ -5,5 +5,7 @@
  *
  * Does not: give scopes. The provider states only groups of the key's person.
  *
- * Package: console. May import: admission, console, keys, settings.
+ * May import: nothing.
  */
+export { readOidc } from "./settings.ts";
+export { OidcSignIn, redeemedMax, tooMany, type ConsolePlace, type ReturnedSignIn } from "./sign-in.ts";

@@ -1,6 +1,4 @@
-import { bad, good, nearest, type Result } from "../../../../core/src/wire/mod.ts";
-import { isLoopback } from "../../../../core/src/wire/loopback.ts";
-import { readPrivateJson } from "../../../../gate/src/server/settings/private-file.ts";
+import { bad, good, isLoopbackUrl, nearest, type Result } from "../../../../core/src/wire/mod.ts";
 
 /** How persons sign in with a provider of OpenID Connect, from the file of SVC_OIDC. */
 export interface OidcSettings {
@@ -28,6 +26,14 @@ export interface MappedPerson {
   readonly key: string;
 }
 
+/**
+ * Reads a file of JSON that only its owner may read.
+ *
+ * @param variable the setting that names the file
+ * @returns its value, or a sentence without anything from the file
+ */
+export type PrivateJsonReader = (variable: string, file: string) => Promise<Result<unknown, string>>;
+
 const known = ["issuer", "client_id", "client_secret", "scopes", "groups_claim", "groups", "name", "persons"];
 const personsMax = 10_000;
 
@@ -36,8 +42,8 @@ const personsMax = 10_000;
  *
  * @returns the settings, or a sentence that names the first mistake without any value of the file
  */
-export async function readOidc(file: string): Promise<Result<OidcSettings, string>> {
-  const read = await readPrivateJson("SVC_OIDC", file);
+export async function readOidc(file: string, readJson: PrivateJsonReader): Promise<Result<OidcSettings, string>> {
+  const read = await readJson("SVC_OIDC", file);
   if (!read.ok) return read;
   try {
     return good(settingsOf(Object(read.value) as Readonly<Record<string, unknown>>));
@@ -80,7 +86,7 @@ function issuerOf(value: unknown): string {
 
 /** Returns true for https, and for http on this machine. */
 export function isSafe({ protocol, hostname }: URL): boolean {
-  return protocol === "https:" || (protocol === "http:" && isLoopback(hostname.replace(/^\[(.*)\]$/, "$1")));
+  return protocol === "https:" || (protocol === "http:" && isLoopbackUrl({ hostname }));
 }
 
 const groupName = /^[a-z0-9][a-z0-9._-]{0,63}$/;

@@ -1,21 +1,57 @@
 import { randomBytes } from "node:crypto";
-import { bad, good, limits, quote, refuse, type BegunSignIn, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
-import { Line } from "../../../../gate/src/server/admission/line.ts";
-import type { KeyRing } from "../../../../gate/src/server/keys/keys.ts";
+import {
+  bad,
+  good,
+  quote,
+  refuse,
+  type BegunSignIn,
+  type Refusal,
+  type Result,
+} from "../../../../core/src/wire/mod.ts";
 import type { Seal } from "../seal.ts";
 import { Provider, type Account, type Flow } from "./provider.ts";
-import { readOidc, type OidcSettings } from "./settings.ts";
+import { readOidc, type OidcSettings, type PrivateJsonReader } from "./settings.ts";
 
 export interface OidcParts {
   /** The file of SVC_OIDC. It is read again at each sign-in, so a new person needs no restart. */
   readonly file: string;
+  readonly readJson: PrivateJsonReader;
   readonly seal: Seal;
-  readonly keys: KeyRing;
+  readonly keys: PersonKeys;
+  readonly enter: LineEntry;
   /** Tells the operator why the file cannot be used any more. */
   readonly warn: (sentence: string) => void;
   /** Milliseconds since the epoch. */
   readonly now?: () => number;
 }
+
+/** A key by its name, and its tenant; null is the root. */
+interface NamedKey {
+  readonly name: string;
+  readonly tenant: string | null;
+}
+
+/** The keys of persons, as the gate keeps them. */
+interface PersonKeys {
+  /** Reads what other gates have recorded. */
+  catchUp(): Promise<void>;
+  /** Undefined if the key cannot decide at this time, in milliseconds since the epoch. */
+  voter(of: NamedKey, at: number): object | undefined;
+  /** Records the groups that the provider states. */
+  stateGroups(of: NamedKey, groups: readonly string[]): Promise<Result<void, Refusal>>;
+  standing(of: NamedKey): { readonly record: { readonly digest: unknown } } | undefined;
+}
+
+/**
+ * Waits for one of `redeemedMax` places in a line, which tenants and their ids get in turn.
+ *
+ * @param signal aborts if nobody waits for the place any more
+ * @returns gives the place back, or a refusal if too many wait
+ */
+export type LineEntry = (
+  holder: { readonly id: string; readonly tenant: string | null },
+  signal: AbortSignal,
+) => Promise<Result<() => void, Refusal>>;
 
 /** The console at which somebody signs in. */
 export interface ConsolePlace {
@@ -90,7 +126,7 @@ const discoveryMs = 3_600_000;
 /** One read of the file, or one failure of the provider, answers everybody for so long. */
 const sharedMs = 1000;
 /** Sign-ins whose code the provider redeems at once. */
-const redeemedMax = 32;
+export const redeemedMax = 32;
 const knownMs = 90 * 86_400_000;
 
 /**
@@ -107,13 +143,6 @@ const knownMs = 90 * 86_400_000;
 export class OidcSignIn {
   readonly #parts: OidcParts;
   readonly #now: () => number;
-  readonly #line = new Line({
-    ofKeyMax: redeemedMax,
-    ofTenantMax: redeemedMax,
-    max: redeemedMax,
-    waitingOfKeyMax: limits.readsWaitingMax,
-    refusal: () => tooMany,
-  });
   /** The states of flows that are being redeemed or have opened a session, with the time until which they are kept. */
   readonly #taken = new Map<string, number>();
   #discovered: Discovered | undefined;
@@ -178,12 +207,12 @@ export class OidcSignIn {
     const browser = (await this.#parts.seal.open(known, knownIn(base))) as KnownBrowser | undefined;
     const isKnown = browser !== undefined && this.#now() < browser.until;
     const holder = isKnown ? { id: `${base} ${browser.key}`, tenant: "known" } : { id: network, tenant: null };
-    const ticket = await this.#line.enter(holder, signal);
-    if (!ticket.ok) return ticket;
+    const place = await this.#parts.enter(holder, signal);
+    if (!place.ok) return place;
     try {
       return signal.aborted ? bad(noFlow) : await redeem();
     } finally {
-      this.#line.leave(ticket.value);
+      place.value();
     }
   }
 
@@ -228,7 +257,7 @@ export class OidcSignIn {
   }
 
   async #readSettings(): Promise<Result<ReadSettings, Refusal>> {
-    const settings = await readOidc(this.#parts.file);
+    const settings = await readOidc(this.#parts.file, this.#parts.readJson);
     if (settings.ok) {
       const { persons: _persons, ...others } = settings.value;
       return good({ settings: settings.value, by: JSON.stringify({ ...others, groups: [...(others.groups ?? [])] }) });
@@ -271,7 +300,11 @@ const noFlow = refuse(
   "the sign-in was used already, began over ten minutes ago, or began elsewhere: sign in again",
 );
 
-const tooMany = refuse("provider-unavailable", "too many persons sign in with the provider at once: try again");
+/** The refusal of a sign-in that gets no place. */
+export const tooMany: Refusal = refuse(
+  "provider-unavailable",
+  "too many persons sign in with the provider at once: try again",
+);
 
 /** A subject has at most 255 characters of ASCII, so it is shown whole. */
 function notMapped(subject: string, issuer: string): Refusal {

@@ -2,7 +2,7 @@ import { didYouMean } from "../../wire/mod.ts";
 import type { Checker } from "./check.ts";
 import { macros, type Core, type Macro } from "../core/core.ts";
 import { pathOf, same, type Checked, type Facts } from "./facts.ts";
-import { functions, leftOut } from "../functions/functions.ts";
+import { leftOut } from "./left-out.ts";
 import type { ContractFunction } from "../core/function.ts";
 import { textOf } from "./check-types.ts";
 import { EvaluationError } from "../value/rational.ts";
@@ -176,7 +176,7 @@ export function checkCall(checker: Checker, call: Call, facts: Facts): Checked {
   }
   const written = call.target === undefined ? call.args : [call.target, ...call.args];
   const args = written.map((arg) => checker.check(arg, facts).core);
-  const named = functions.filter((entry) => entry.name === call.name && styleFits(entry, call));
+  const named = checker.scope.functions.filter((entry) => entry.name === call.name && styleFits(entry, call));
   if (named.length === 0) return unknownFunction(checker, call, facts);
   if (args.some((arg) => arg.type.kind === "broken"))
     return same({ op: "broken", type: broken, span: call.span }, facts);
@@ -265,7 +265,7 @@ function unknownFunction(checker: Checker, call: Call, facts: Facts): Checked {
       `\`${call.name}\` is not part of the contract language`,
       hint,
     );
-  const other = functions.find(({ name }) => name === call.name);
+  const other = checker.scope.functions.find(({ name }) => name === call.name);
   if (other !== undefined) {
     const shape = other.style === "method" ? `value.${other.name}(...)` : `${other.name}(...)`;
     return checker.refuse(
@@ -278,12 +278,12 @@ function unknownFunction(checker: Checker, call: Call, facts: Facts): Checked {
     { span: call.nameSpan, facts },
     "unknown-function",
     `the contract language does not have the function \`${call.name}\``,
-    insteadOfUnknown(call),
+    insteadOfUnknown(call, checker.scope.functions),
   );
 }
 
 /** The hint for a function that the language does not have: its name here, what to write, or a similar name. */
-function insteadOfUnknown({ name, target, args }: Call): string | undefined {
+function insteadOfUnknown({ name, target, args }: Call, functions: readonly ContractFunction[]): string | undefined {
   const ours = otherNames.get(name);
   if (ours !== undefined) {
     const of = target ?? args[0];

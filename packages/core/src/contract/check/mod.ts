@@ -6,5 +6,5 @@
  *
  * Does not: parse text, or know rules.
  *
- * Package: core. May import: core, functions, plan, text, value.
+ * May import: core, plan, text, value.
  */

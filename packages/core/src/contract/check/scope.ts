@@ -9,6 +9,8 @@ import type { Value } from "../value/value.ts";
 
 /** The names that an expression may read, and their types. One scope serves one tool. */
 export interface Scope {
+  /** The functions that may be called. */
+  readonly functions: readonly ContractFunction[];
   /** Undefined if an expression is evaluated before the schemas are checked. */
   readonly input: RecordType | undefined;
   readonly platform: RecordType | undefined;

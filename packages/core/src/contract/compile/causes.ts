@@ -4,7 +4,7 @@ import type { Core } from "../core/core.ts";
 import type { Decision } from "../core/decision.ts";
 import { boundsOf, mergedBound, type Bound } from "./bounds.ts";
 import { isNumber, readCounters, readMembers } from "./reads.ts";
-import { requirementOf, type ApprovalTerms, type GrantTerms, type Requirement } from "./terms.ts";
+import { requirementOf, type ApprovalTerms, type GrantTerms, type Requirement } from "../core/terms.ts";
 
 /** A rule because of which a person must decide. */
 export interface Cause {

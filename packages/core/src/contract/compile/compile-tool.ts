@@ -1,6 +1,6 @@
 import type { Canonical, Json, JsonObject, KeyKind, Verdict } from "../../wire/mod.ts";
 import { readCounters } from "./reads.ts";
-import { pinnedCounters, type ApprovalTerms } from "./terms.ts";
+import { pinnedCounters, type ApprovalTerms } from "../core/terms.ts";
 import { checkCondition } from "../check/check.ts";
 import { walk, worstCost, type Core, type HostFacts } from "../core/core.ts";
 import { heldName } from "../core/counter.ts";

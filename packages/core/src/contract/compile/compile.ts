@@ -45,6 +45,8 @@ export interface PolicySet {
 }
 
 export interface CompileOptions {
+  /** The functions that conditions may call. */
+  readonly functions: readonly ContractFunction[];
   /** Observes the value of each part of each condition. */
   readonly probe?: Probe;
   /** Called after each tool, so that a compilation in a thread can pause. */
@@ -57,7 +59,7 @@ export async function loadFunctions({ functions }: PolicySet): Promise<void> {
 }
 
 /** Compiles the text of GET /rules again. A ledger stores this text for each digest on its receipts. */
-export function recompile(text: string, options: CompileOptions = {}): Result<PolicySet, readonly Diagnostic[]> {
+export function recompile(text: string, options: CompileOptions): Result<PolicySet, readonly Diagnostic[]> {
   const marks = [...text.matchAll(mark)];
   const files = marks.map((line, at) => ({
     name: line[1] ?? "",
@@ -105,7 +107,7 @@ export type OpenFile = (name: string) => Result<SourceFile, string>;
 export function compileMandate(
   mandate: SourceFile,
   open: OpenFile,
-  options: CompileOptions = {},
+  options: CompileOptions,
 ): Result<PolicySet, readonly Diagnostic[]> {
   const report = new Report();
   const document = readMandate(mandate, report);
@@ -132,7 +134,7 @@ export function compileMandate(
 /** Compiles contracts without a mandate, with the limits that they declare. */
 export function compileContracts(
   files: readonly SourceFile[],
-  options: CompileOptions = {},
+  options: CompileOptions,
 ): Result<PolicySet, readonly Diagnostic[]> {
   const report = new Report();
   const contracts = files.flatMap((file) => {
@@ -404,6 +406,7 @@ class ContractCompiler {
     const input =
       document?.input === undefined ? undefined : readSchema(document.input, "input", this.#budget, this.#report);
     const scope: Scope = {
+      functions: this.#options.functions,
       input: input?.type ?? noFields,
       platform: this.#platform?.type ?? noFields,
       hostFacts: this.#hostFacts,

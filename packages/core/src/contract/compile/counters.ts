@@ -9,14 +9,8 @@ import type { Report } from "../text/diagnostic.ts";
 import { checkKey, planKey, planned, type Caller, type KeyPart, type KeyPlan } from "./keys.ts";
 import { isKey } from "../check/check-types.ts";
 import type { CounterDocument, WrittenExpression } from "../text/document.ts";
-import {
-  keyText,
-  planCollectors,
-  remembered,
-  type MembershipQuery,
-  type LookupContexts,
-  type CollectedValues,
-} from "./memory.ts";
+import { keyText, remembered } from "../core/key-text.ts";
+import { planCollectors, type MembershipQuery, type LookupContexts, type CollectedValues } from "./memory.ts";
 import { plan, planCondition, type Plan, type EvaluationContext } from "../plan/plan.ts";
 import {
   compare,
@@ -31,7 +25,7 @@ import {
 } from "../value/rational.ts";
 import { spell } from "../text/spell.ts";
 import { parts, type Syntax } from "../text/syntax.ts";
-import { calendarStart, calendarUnits, isTimezone, parseDuration, weekdays, type Weekday } from "../value/time.ts";
+import { calendarUnits, isTimezone, parseDuration, weekdays, type Weekday } from "../value/time.ts";
 import { typeText } from "../value/type.ts";
 import { isList, show, Timestamp, type Value } from "../value/value.ts";
 import type { YamlScalar } from "../text/yaml.ts";
@@ -400,18 +394,4 @@ function planSettled(since: Plan, settlesMs: number): (context: EvaluationContex
       throw new EvaluationError(`its \`since\` (${show(seconds)}) is in the future`);
     return Number(floor(subtract(multiply(seconds, 1000), settlesMs)));
   };
-}
-
-/** The window begins after this time (milliseconds): `(now - within, now]`, or the calendar period so far. */
-export function windowStart(window: Window, now: number): number {
-  switch (window.kind) {
-    case "ever":
-      return -1;
-    case "rolling":
-      return Math.max(-1, now - window.ms);
-    case "calendar":
-      return calendarStart(window.calendar, now) - 1;
-    default:
-      return window satisfies never;
-  }
 }

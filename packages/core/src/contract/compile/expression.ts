@@ -5,6 +5,7 @@ import { Report, type Diagnostic } from "../text/diagnostic.ts";
 import { parseExpression } from "../text/parser.ts";
 import { plan } from "../plan/plan.ts";
 import { compare, EvaluationError, isExact } from "../value/rational.ts";
+import type { ContractFunction } from "../core/function.ts";
 import { newBudget } from "../check/scope.ts";
 import { spellValue } from "../text/spell.ts";
 import { any, boolean, join, listOf, number, size, string, typeText, type Field, type Type } from "../value/type.ts";
@@ -30,9 +31,11 @@ export interface Shown {
  * members are present, the items have their types. Roots (`input`, `limits`) are not available.
  *
  * @param text the expression, as after `when:`
+ * @param functions those that it may call
  */
 export function compileExpression(
   text: string,
+  functions: readonly ContractFunction[],
   bindings: ReadonlyMap<string, Json> = new Map(),
 ): Result<Expression, readonly Diagnostic[]> {
   const file = { name: "expression", text };
@@ -41,6 +44,7 @@ export function compileExpression(
   const syntax = parseExpression({ file, text, offsets }, report);
   const names = [...bindings].map(([name, value], slot) => [name, { slot, type: typeOf(value) }] as const);
   const scope = {
+    functions,
     input: undefined,
     platform: undefined,
     limits: new Map<string, never>(),

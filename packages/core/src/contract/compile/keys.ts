@@ -1,13 +1,12 @@
-import { utf8Bytes, type Canonical, type KeyKind } from "../../wire/mod.ts";
+import type { Canonical, KeyKind } from "../../wire/mod.ts";
 import { checkExpression } from "../check/check.ts";
 import { isKey } from "../check/check-types.ts";
 import type { Core } from "../core/core.ts";
+import { keyValue } from "../core/key-text.ts";
 import type { WrittenExpression } from "../text/document.ts";
 import type { Facts } from "../check/facts.ts";
 import { plan, type Plan, type EvaluationContext } from "../plan/plan.ts";
-import { EvaluationError, exactText, isExact } from "../value/rational.ts";
 import type { Scope } from "../check/scope.ts";
-import type { Value } from "../value/value.ts";
 
 /** The caller: its key, and its session. */
 export interface Caller {
@@ -21,12 +20,6 @@ export interface Caller {
 
 /** A counter's key for one call: typed parts that are written as one text; null if the call has no session. */
 export type KeyPlan = (context: EvaluationContext, caller: Caller) => readonly Canonical[] | null;
-
-/**
- * The longest path has 4,096 characters (Linux's PATH_MAX), each of at most four bytes. The ledger stores a digest of the
- * key, so a long key takes no more room than a short one.
- */
-const keyBytesMax = 16_384;
 
 export type KeyPart = "session" | "key" | "gate" | Core;
 
@@ -64,17 +57,4 @@ export function planKey(keys: readonly KeyPart[], scope: Scope): KeyPlan {
     }
     return values;
   };
-}
-
-/** A value as a part of a key, with its type: the text "1" is not the number 1. @throws {EvaluationError} */
-export function keyValue(value: Value): Canonical {
-  const [type, text] =
-    typeof value === "string"
-      ? ["text", value]
-      : isExact(value)
-        ? ["number", exactText(value)]
-        : ["boolean", value === true ? "true" : "false"];
-  if (text.length > keyBytesMax || utf8Bytes(text) > keyBytesMax)
-    throw new EvaluationError(`its key is over ${keyBytesMax} bytes`);
-  return [type, text];
 }

@@ -1,9 +1,7 @@
-import { canonical, type Canonical } from "../../wire/mod.ts";
 import { children, walk, type Core, type FoldCore } from "../core/core.ts";
-import { keyValue } from "./keys.ts";
+import { rememberedMax, valueText } from "../core/key-text.ts";
 import type { Report } from "../text/diagnostic.ts";
 import { plan, spendOnAsking, type Plan, type EvaluationContext } from "../plan/plan.ts";
-import { EvaluationError } from "../value/rational.ts";
 import { isList, type Value } from "../value/value.ts";
 
 /** `value in counters.name`, inside the macros that bind the value's variables, outermost first. */
@@ -41,31 +39,6 @@ export function membershipQueries(
       );
   }
   return [...found, { counter: core.right.name, value: core.left, folds, observed }];
-}
-
-/** Distinct values that one call may look up in a counter, or add to it: each is a lookup, or an event. */
-export const rememberedMax = 256;
-
-/**
- * The values, as texts that are equal only for equal values. @throws {EvaluationError} if they are too many or too long
- */
-export function remembered(values: Iterable<Value>): ReadonlySet<string> {
-  const found = new Set<string>();
-  for (const value of values) {
-    found.add(valueText(value));
-    if (found.size > rememberedMax) throw new EvaluationError(`over ${rememberedMax} values for one counter`);
-  }
-  return found;
-}
-
-export function valueText(value: Value): string {
-  return canonical(keyValue(value));
-}
-
-/** The text of a counter's key, with a remembered value appended. */
-export function keyText(key: readonly Canonical[], value?: string): string {
-  const text = canonical(key);
-  return value === undefined ? text : `${text.slice(0, -1)},["value",${value}]]`;
 }
 
 /** The values that one call may look up in a counter. */

@@ -6,5 +6,5 @@
  *
  * Does not: read files, or decide a call.
  *
- * Package: core. May import: check, core, plan, schema, text, value.
+ * May import: check, core, plan, schema, text, value.
  */

@@ -1,5 +1,5 @@
 import { canonical, type Canonical } from "../../wire/mod.ts";
-import type { Calendar } from "../value/time.ts";
+import { calendarStart, type Calendar } from "../value/time.ts";
 
 /** The calls that a counter counts, by their answer or their decision. */
 export const countings = ["attempts", "released", "possible", "blocked", "escalated", "done"] as const;
@@ -58,3 +58,17 @@ export type Window =
   | { readonly kind: "ever" }
   | { readonly kind: "rolling"; readonly ms: number }
   | { readonly kind: "calendar"; readonly calendar: Calendar };
+
+/** The window begins after this time (milliseconds): `(now - within, now]`, or the calendar period so far. */
+export function windowStart(window: Window, now: number): number {
+  switch (window.kind) {
+    case "ever":
+      return -1;
+    case "rolling":
+      return Math.max(-1, now - window.ms);
+    case "calendar":
+      return calendarStart(window.calendar, now) - 1;
+    default:
+      return window satisfies never;
+  }
+}

@@ -5,5 +5,5 @@
  *
  * Does not: check, plan or decide.
  *
- * Package: core. May import: text, value.
+ * May import: text, value.
  */

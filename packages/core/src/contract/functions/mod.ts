@@ -1,10 +1,9 @@
 /**
- * The table of the functions that conditions may call. The folders below implement them, by subject.
+ * The functions that every contract may call, over texts, times, sizes and sums. The folders below implement them.
  *
  * Promises: every function has examples, which run as tests.
  *
- * Does not: implement a function.
+ * Does not: read a text in a language of its own, such as a shell command or a URL: packages/readers does.
  *
- * Package: core. May import: core, functions/net, functions/path, functions/shell, functions/sql, functions/text,
- * functions/values.
+ * May import: core, functions/text, functions/values.
  */

@@ -5,5 +5,5 @@
  *
  * Does not: resolve names, or decide.
  *
- * Package: core. May import: core, text, value.
+ * May import: core, text, value.
  */

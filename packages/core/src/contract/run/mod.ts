@@ -5,5 +5,5 @@
  *
  * Does not: read a clock or the ledger, or keep state.
  *
- * Package: core. May import: compile, core, plan, schema, value.
+ * May import: compile, core, plan, schema, value.
  */

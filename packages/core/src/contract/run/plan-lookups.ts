@@ -1,10 +1,11 @@
 import { Decimal, type CheckRequest } from "../../wire/mod.ts";
 import type { ToolPlan } from "../compile/compile-tool.ts";
 import type { Caller } from "../compile/keys.ts";
-import { windowStart, type Reader } from "../compile/counters.ts";
-import type { Counter } from "../core/counter.ts";
+import type { Reader } from "../compile/counters.ts";
+import { windowStart, type Counter } from "../core/counter.ts";
+import { keyText, rememberedMax, valueText } from "../core/key-text.ts";
 import type { Decision } from "../core/decision.ts";
-import { keyText, rememberedMax, valueText, type LookupContexts } from "../compile/memory.ts";
+import type { LookupContexts } from "../compile/memory.ts";
 import { noCounters, stepsMax, type CounterValues, type EvaluationContext } from "../plan/plan.ts";
 import { EvaluationError, type Exact } from "../value/rational.ts";
 

@@ -5,5 +5,5 @@
  *
  * Does not: load a schema from elsewhere.
  *
- * Package: core. May import: check, text, value.
+ * May import: check, text, value.
  */

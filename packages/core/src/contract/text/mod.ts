@@ -5,5 +5,5 @@
  *
  * Does not: resolve names, or know types.
  *
- * Package: core. May import: value.
+ * May import: value.
  */

@@ -5,5 +5,5 @@
  *
  * Does not: parse contracts, or know functions.
  *
- * Package: core. May import: nothing.
+ * May import: nothing.
  */

@@ -6,7 +6,7 @@
  *
  * Does not: read files or databases.
  *
- * Package: core. May import: nothing.
+ * May import: nothing.
  */
 export { actOf, askedCauses, askOf, endedAsk, endedBy, foldApproval } from "./approval-rows.ts";
 export {

@@ -6,7 +6,7 @@
  *
  * Does not: open a ledger, or keep keys.
  *
- * Package: core. May import: entry.
+ * May import: entry.
  */
 export { openCheckpoint, parseCheckpointText } from "./checkpoint.ts";
 export { claimedText, openNote, parseVerifierKey, signatureLine, signatureTypes, type VerifierKey } from "./note.ts";

@@ -5,5 +5,5 @@
  *
  * Does not: decide with the operator's key. Without a running gate, it asks the gate's own routes.
  *
- * Package: gate. May import: nothing.
+ * May import: nothing.
  */

@@ -5,5 +5,5 @@
  *
  * Does not: open a database.
  *
- * Package: gate. May import: store.
+ * May import: store.
  */

@@ -5,5 +5,5 @@
  *
  * Does not: write rows.
  *
- * Package: gate. May import: entry, files, signing, store, tree.
+ * May import: files, signing, store.
  */

@@ -1,4 +1,11 @@
-import { hasOutcome, mayFollow, outcomeAct, readOutcome, type Outcome, isEvent } from "../../../../core/src/record/entry/outcome-rows.ts";
+import {
+  hasOutcome,
+  mayFollow,
+  outcomeAct,
+  readOutcome,
+  type Outcome,
+  isEvent,
+} from "../../../../core/src/record/entry/outcome-rows.ts";
 import { leafHash, parseLeaf, type Leaf } from "../../../../core/src/record/entry/leaf.ts";
 import type { Broken, StoredRow } from "../../../../core/src/record/entry/row.ts";
 import { readEffects, type RecordedEffect } from "../../../../core/src/record/entry/verifier.ts";

@@ -2,7 +2,12 @@ import { leafTexts, type LeafFilter } from "../../../../core/src/record/entry/le
 import { receiptJson } from "../../../../core/src/record/entry/receipt.ts";
 import type { RowQuery, Tables } from "../store/tables.ts";
 import { findRows, firstSince, leafReader, outcomesAt } from "./table-reads.ts";
-import { changeColumns, resultVerdict, type StoredOutcome, type StoredRow } from "../../../../core/src/record/entry/row.ts";
+import {
+  changeColumns,
+  resultVerdict,
+  type StoredOutcome,
+  type StoredRow,
+} from "../../../../core/src/record/entry/row.ts";
 
 /** A query for receipts. */
 export interface ReceiptQuery

@@ -3,7 +3,14 @@ import { Missing } from "../../../../core/src/record/entry/erasure.ts";
 import { Uses } from "../../../../core/src/record/entry/uses.ts";
 import type { Leaf } from "../../../../core/src/record/entry/leaf.ts";
 import type { Broken, Finding, StoredRow } from "../../../../core/src/record/entry/row.ts";
-import { firstLink, linkOf, readEffects, verifyEvidence, verifyLink, type Link } from "../../../../core/src/record/entry/verifier.ts";
+import {
+  firstLink,
+  linkOf,
+  readEffects,
+  verifyEvidence,
+  verifyLink,
+  type Link,
+} from "../../../../core/src/record/entry/verifier.ts";
 import { isEvent } from "../../../../core/src/record/entry/outcome-rows.ts";
 import type { Verification } from "../store/store.ts";
 import type { TreeNode } from "../../../../core/src/record/tree/merkle.ts";

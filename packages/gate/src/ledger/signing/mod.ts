@@ -5,7 +5,7 @@
  *
  * Does not: build or read the tree.
  *
- * Package: gate. May import: files, store, tree.
+ * May import: files, store.
  */
 export {
   isKeyText,

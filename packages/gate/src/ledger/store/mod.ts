@@ -5,5 +5,5 @@
  *
  * Does not: choose an engine.
  *
- * Package: gate. May import: entry, tree.
+ * May import: nothing.
  */

@@ -1,5 +1,11 @@
 import type { InTurn } from "./steps.ts";
-import type { Broken, KeptApproval, StoredApproval, StoredOutcome, StoredRow } from "../../../../core/src/record/entry/row.ts";
+import type {
+  Broken,
+  KeptApproval,
+  StoredApproval,
+  StoredOutcome,
+  StoredRow,
+} from "../../../../core/src/record/entry/row.ts";
 import type { Erasure } from "../../../../core/src/record/entry/erasure.ts";
 import type { StoredRepeat } from "../../../../core/src/record/entry/repeat.ts";
 import type { TreeNode } from "../../../../core/src/record/tree/merkle.ts";

@@ -5,5 +5,5 @@
  *
  * Does not: serve requests, or check keys.
  *
- * Package: gate. May import: policy.
+ * May import: policy.
  */

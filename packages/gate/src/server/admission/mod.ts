@@ -6,5 +6,5 @@
  *
  * Does not: decide calls.
  *
- * Package: gate. May import: keys.
+ * May import: keys.
  */

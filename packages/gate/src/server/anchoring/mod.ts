@@ -7,7 +7,7 @@
  *
  * Does not: sign heads.
  *
- * Package: gate. May import: telemetry.
+ * May import: telemetry.
  */
 export { Anchors, type AnchorReading, type AnchorSites } from "./anchors.ts";
 export { compareWithAnchors, type AnchoredCheck } from "./check.ts";

@@ -1,4 +1,10 @@
-import { stopFor, type BlockingStop, type Judgement, type Misfit, type Stop } from "../../../../core/src/approvals/mod.ts";
+import {
+  stopFor,
+  type BlockingStop,
+  type Judgement,
+  type Misfit,
+  type Stop,
+} from "../../../../core/src/approvals/mod.ts";
 import type { Decision, LookupPlan } from "../../../../core/src/contract/mod.ts";
 import type { AppendTransaction, CounterLookup, StoredEffect } from "../../ledger/mod.ts";
 import type { Canonical, Mode, Verdict } from "../../../../core/src/wire/mod.ts";

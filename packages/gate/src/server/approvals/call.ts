@@ -15,7 +15,13 @@ import {
   type SourceCall,
 } from "../../../../core/src/approvals/mod.ts";
 import type { Cause } from "../../../../core/src/contract/ir.ts";
-import { causesOf, lookupsOf, requirementFor, type Decision, type LookupPlan } from "../../../../core/src/contract/mod.ts";
+import {
+  causesOf,
+  lookupsOf,
+  requirementFor,
+  type Decision,
+  type LookupPlan,
+} from "../../../../core/src/contract/decide.ts";
 import { grantRows } from "../../../../core/src/record/entry/mod.ts";
 import type { StoredEffect } from "../../ledger/mod.ts";
 import type { AppendTransaction, CounterLookup } from "../../ledger/mod.ts";

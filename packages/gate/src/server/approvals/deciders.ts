@@ -1,4 +1,11 @@
-import { mayDecide, voicesOf, type Approval, type Asker, type Grant, type Voter } from "../../../../core/src/approvals/mod.ts";
+import {
+  mayDecide,
+  voicesOf,
+  type Approval,
+  type Asker,
+  type Grant,
+  type Voter,
+} from "../../../../core/src/approvals/mod.ts";
 import { bad, good, quote, refuse, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import type { KeyRing } from "../keys/keys.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";

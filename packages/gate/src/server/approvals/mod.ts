@@ -5,5 +5,5 @@
  *
  * Does not: serve routes or pages.
  *
- * Package: gate. May import: keys, policy, request.
+ * May import: keys, policy, request.
  */

@@ -1,5 +1,13 @@
 import type { StopScope } from "../../../../core/src/approvals/mod.ts";
-import { limits, quote, typeName, utf8Bytes, type Json, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
+import {
+  limits,
+  quote,
+  typeName,
+  utf8Bytes,
+  type Json,
+  type Refusal,
+  type Result,
+} from "../../../../core/src/wire/mod.ts";
 import { isSentence, readBody, sentenceBytesMax, Wrong } from "../request/body.ts";
 import type { AskedStop } from "../policy/stops.ts";
 

@@ -1,15 +1,24 @@
-import { planLookups, count, decide, prepare, type Caller, type Decision, type Prepared } from "../../../../core/src/contract/mod.ts";
+import {
+  planLookups,
+  count,
+  decide,
+  prepare,
+  type Caller,
+  type Decision,
+  type Prepared,
+} from "../../../../core/src/contract/decide.ts";
 import type { CheckEntry, CounterEvent, InForce, AppendTransaction } from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../../../core/src/record/entry/mod.ts";
 import type { CheckRequest, Mode, Verdict } from "../../../../core/src/wire/mod.ts";
 import type { Approval } from "../../../../core/src/approvals/mod.ts";
 import type { CheckTimings, GateObserver } from "../telemetry/observer.ts";
-import { digestOf, type ActivePolicy } from "../policy/active-policy.ts";
+import type { ActivePolicy } from "../policy/active-policy.ts";
+import { digestOf } from "../policy/counter-digest.ts";
 import type { CallJudge, CallPlan } from "../approvals/call-judge.ts";
 import type { DecidedCheck } from "./answer.ts";
 import { outcomeOf } from "./outcome.ts";
 import type { StoredCall, RefusedCall } from "./refused-inputs.ts";
-import { recordAnswer, type IdentifiedCheck } from "./repeats.ts";
+import { recordAnswer, type IdentifiedCheck } from "./recorded-answer.ts";
 import { sensitiveOf } from "./sensitive.ts";
 
 /** A call as the policy sees it, before any counter is read. */

@@ -5,5 +5,5 @@
  *
  * Does not: read requests, or send answers.
  *
- * Package: gate. May import: admission, approvals, policy, telemetry.
+ * May import: admission, approvals, policy, telemetry.
  */

@@ -1,30 +1,18 @@
 import { readApprovalId } from "../../../../core/src/approvals/mod.ts";
 import { leafHash, parseLeaf, wholeText, type StoredRow } from "../../../../core/src/record/entry/mod.ts";
-import type { AppendTransaction, Ledger } from "../../ledger/mod.ts";
+import type { Ledger } from "../../ledger/mod.ts";
 import { bad, good, limits, refuse, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import type { Deciders } from "../approvals/deciders.ts";
 import { quorumNow } from "../approvals/acts.ts";
 import type { AnswerApproval } from "../approvals/call-judge.ts";
 import type { TimedTransaction } from "../policy/active-ledger.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
-import { answerBody, answeredReason, repeatedBody, type DecidedCheck } from "./answer.ts";
-
-type RecordedAnswer = Parameters<AppendTransaction["recordAnswer"]>[1];
-
-/** Where the reason of the row belongs in a recorded reason. */
-const ownReason = "\0";
+import { answerBody, repeatedBody, type DecidedCheck } from "./answer.ts";
+import { ownReason, type IdentifiedCheck, type RecordedAnswer } from "./recorded-answer.ts";
 
 /** The body of the answer that an exact repeat of a check gets. */
 export interface RepeatedAnswer {
   readonly body: string;
-}
-
-/** A check whose caller drew a `call_id`. */
-export interface IdentifiedCheck {
-  /** The digest of the key and the `call_id`. */
-  readonly id: string;
-  /** A keyed digest of the body, in hex. */
-  readonly bodyDigest: string;
 }
 
 /** What identifies a check, before it is decided. */
@@ -157,18 +145,6 @@ async function endOfAllow(
   if (used === undefined || at >= (used.useBy ?? 0)) return "the time to use its approval is over";
   await deciders.refresh();
   return quorumNow(used, deciders, policy, at).isMet ? undefined : "a vote for its approval does not count any more";
-}
-
-/** Records the answer of a decided check, in the transaction that decides it. */
-export function recordAnswer(
-  transaction: Pick<AppendTransaction, "recordAnswer">,
-  { id, bodyDigest }: IdentifiedCheck,
-  check: Omit<DecidedCheck, "receipt">,
-  { row, at }: Pick<RecordedAnswer, "at" | "row">,
-): void {
-  const decision = { ...check.decision, reason: `Svc: ${ownReason}` };
-  const approval = check.approval === undefined ? null : JSON.stringify(check.approval);
-  transaction.recordAnswer(id, { row, at, bodyDigest, reason: answeredReason({ ...check, decision }), approval });
 }
 
 /** Answers a call as another call of the same batch, which has the same body. */

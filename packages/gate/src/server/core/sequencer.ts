@@ -1,5 +1,14 @@
 import type { Caller } from "../../../../core/src/contract/mod.ts";
-import { bad, good, limits, quote, refuse, type CheckRequest, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
+import {
+  bad,
+  good,
+  limits,
+  quote,
+  refuse,
+  type CheckRequest,
+  type Refusal,
+  type Result,
+} from "../../../../core/src/wire/mod.ts";
 import { nobody, type Deciders } from "../approvals/deciders.ts";
 import { endDue } from "../approvals/acts.ts";
 import { BatchApprovals } from "../approvals/batch-approvals.ts";

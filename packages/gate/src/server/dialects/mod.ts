@@ -5,5 +5,5 @@
  *
  * Does not: ask the gate, or serve routes.
  *
- * Package: gate. May import: nothing.
+ * May import: nothing.
  */

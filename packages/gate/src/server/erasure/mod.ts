@@ -5,5 +5,5 @@
  *
  * Does not: erase whole rows, or rows of acts.
  *
- * Package: gate. May import: policy, request, settings.
+ * May import: policy, request, settings.
  */

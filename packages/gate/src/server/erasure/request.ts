@@ -1,5 +1,11 @@
 import { sensitiveMax } from "../../../../core/src/contract/mod.ts";
-import { erasableParts, isErasable, rangesMax, type ErasablePart, type RowRange } from "../../../../core/src/record/entry/mod.ts";
+import {
+  erasableParts,
+  isErasable,
+  rangesMax,
+  type ErasablePart,
+  type RowRange,
+} from "../../../../core/src/record/entry/mod.ts";
 import {
   memberCharactersMax,
   didYouMean,

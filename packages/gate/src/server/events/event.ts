@@ -1,6 +1,13 @@
 import { approvalId, rowsOf, type ApprovalAct, type Need } from "../../../../core/src/approvals/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
-import { actOf, foldApproval, leafHash, parseLeaf, type Leaf, type StoredRow } from "../../../../core/src/record/entry/mod.ts";
+import {
+  actOf,
+  foldApproval,
+  leafHash,
+  parseLeaf,
+  type Leaf,
+  type StoredRow,
+} from "../../../../core/src/record/entry/mod.ts";
 
 export const eventTypes = [
   "approval.opened",

@@ -5,5 +5,5 @@
  *
  * Does not: store events.
  *
- * Package: gate. May import: nothing.
+ * May import: nothing.
  */

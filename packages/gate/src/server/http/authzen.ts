@@ -18,7 +18,7 @@ import {
   type Refusal,
   type Result,
 } from "../../../../core/src/wire/mod.ts";
-import { OwnNames } from "../../../../console/src/server/own-names.ts";
+import { OwnNames } from "../../../../console/src/server/mod.ts";
 import { invalid, sendJson, textOf } from "../request/body.ts";
 import { answerCheck, arrivalOf } from "./check.ts";
 import type { Exchange } from "./exchange.ts";

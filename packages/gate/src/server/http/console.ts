@@ -15,10 +15,15 @@ import {
 import type { Service } from "../service/service.ts";
 import type { Key } from "../keys/keys.ts";
 import { tenantId } from "../settings/tenants-file.ts";
-import { consoleAssets } from "../../../../console/src/server/assets.ts";
+import {
+  consoleAssets,
+  pageHeaders,
+  pageText,
+  sessionIdleMs,
+  sessionMs,
+  type Session,
+} from "../../../../console/src/server/mod.ts";
 import type { ConsoleDoor, SignedIn } from "./door.ts";
-import { pageHeaders, pageText } from "../../../../console/src/server/page.ts";
-import { sessionIdleMs, sessionMs, type Session } from "../../../../console/src/server/sessions.ts";
 import { invalid, readBody, readFlag, sendJson } from "../request/body.ts";
 import { noSuchTenant } from "../service/tenants.ts";
 import { untilGone } from "./connection.ts";

@@ -1,14 +1,26 @@
 import type { IncomingMessage } from "node:http";
-import { bad, good, limits, refuse, type BegunSignIn, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
+import {
+  bad,
+  good,
+  limits,
+  refuse,
+  type BegunSignIn,
+  type Refusal,
+  type Result,
+} from "../../../../core/src/wire/mod.ts";
 import { digestOf } from "../keys/digest.ts";
 import type { Key, KeyRing } from "../keys/keys.ts";
 import { Rates } from "../keys/rate.ts";
 import { refusalForKind } from "./key-refusals.ts";
 import { networkOf } from "./keyless.ts";
-import type { FirstCode } from "../../../../console/src/server/first-code.ts";
-import type { ConsolePlace, OidcSignIn, ReturnedSignIn } from "../../../../console/src/server/oidc/sign-in.ts";
-import type { OwnNames } from "../../../../console/src/server/own-names.ts";
-import { sessionMs, type Session, type Sessions } from "../../../../console/src/server/sessions.ts";
+import {
+  sessionMs,
+  type FirstCode,
+  type OwnNames,
+  type Session,
+  type Sessions,
+} from "../../../../console/src/server/mod.ts";
+import type { ConsolePlace, OidcSignIn, ReturnedSignIn } from "../../../../console/src/server/oidc/mod.ts";
 
 export interface ConsoleParts {
   readonly names: OwnNames;

@@ -3,7 +3,7 @@ import { TLSSocket } from "node:tls";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Read } from "../admission/reads.ts";
 import type { Key } from "../keys/keys.ts";
-import type { Session } from "../../../../console/src/server/sessions.ts";
+import type { Session } from "../../../../console/src/server/mod.ts";
 import { requestId, traceIdOf } from "../telemetry/requests.ts";
 import type { Trace } from "../telemetry/traces.ts";
 

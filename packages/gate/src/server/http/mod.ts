@@ -5,6 +5,6 @@
  *
  * Does not: reach a verdict; the room core does.
  *
- * Package: gate. May import: admission, anchoring, approvals, console, console/oidc, dialects, erasure, events, keys,
- * notify, outcomes, policy, request, service, settings, telemetry.
+ * May import: admission, anchoring, approvals, dialects, erasure, events, keys, notify, outcomes, policy, request,
+ * service, settings, telemetry.
  */

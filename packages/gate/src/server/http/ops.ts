@@ -1,10 +1,9 @@
 import type { AddressInfo } from "node:net";
 import Fastify, { LogController, type FastifyInstance, type FastifyReply } from "fastify";
 import type { Logger } from "pino";
-import { limits } from "../../../../core/src/wire/mod.ts";
+import { isLoopback, limits } from "../../../../core/src/wire/mod.ts";
 import { sendJson } from "../request/body.ts";
 import type { Gate } from "../service/gate.ts";
-import { isLoopback } from "../../../../core/src/wire/loopback.ts";
 import type { Service } from "../service/service.ts";
 
 /** The framework's own log, without its line about listening: the gate prints its addresses itself. */

@@ -1,6 +1,14 @@
 import type { FastifyReply } from "fastify";
 import { outcomeRows } from "../../../../core/src/record/entry/mod.ts";
-import { Decimal, typeName, utf8Bytes, type Json, type JsonObject, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
+import {
+  Decimal,
+  typeName,
+  utf8Bytes,
+  type Json,
+  type JsonObject,
+  type Refusal,
+  type Result,
+} from "../../../../core/src/wire/mod.ts";
 import type { Key } from "../keys/keys.ts";
 import type { AskedOutcome, Reported } from "../outcomes/desk.ts";
 import { readBody, refuseWrong, requireMembers, Wrong } from "../request/body.ts";

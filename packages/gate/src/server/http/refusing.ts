@@ -1,6 +1,13 @@
 import type { FastifyReply } from "fastify";
 import type { Logger } from "pino";
-import { limits, refusals, refuse, type Refusal, type RefusalCode, type Result } from "../../../../core/src/wire/mod.ts";
+import {
+  limits,
+  refusals,
+  refuse,
+  type Refusal,
+  type RefusalCode,
+  type Result,
+} from "../../../../core/src/wire/mod.ts";
 import { awaitsAnswer, connectionOf, destroySoon, letGo, type Stream } from "./connection.ts";
 import { isFramingLost, headTooLarge } from "./head.ts";
 import type { RefusalLog } from "./refusal-log.ts";

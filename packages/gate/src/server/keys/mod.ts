@@ -5,5 +5,5 @@
  *
  * Does not: serve routes.
  *
- * Package: gate. May import: admin, policy, request, settings.
+ * May import: admin, policy, request, settings.
  */

@@ -1,6 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import { isPublicText, loadAddresses } from "../../../../readers/src/net/mod.ts";
+import { isPublicText, loadAddresses } from "../../../../readers/src/mod.ts";
 import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
 
 /** An address of a server, after its name was resolved. */

@@ -5,5 +5,5 @@
  *
  * Does not: store what an event says.
  *
- * Package: gate. May import: events, settings, telemetry.
+ * May import: events, settings, telemetry.
  */

@@ -5,5 +5,5 @@
  *
  * Does not: decide calls.
  *
- * Package: gate. May import: policy.
+ * May import: policy.
  */

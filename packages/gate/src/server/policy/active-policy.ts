@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import type { PolicySet, Counter } from "../../../../core/src/contract/mod.ts";
+import type { PolicySet } from "../../../../core/src/contract/mod.ts";
 import type { InForce, Ledger } from "../../ledger/mod.ts";
 import { parseLeaf } from "../../../../core/src/record/entry/mod.ts";
 import type { Mode } from "../../../../core/src/wire/mod.ts";
@@ -27,13 +27,6 @@ export function activePolicy(policySet: PolicySet, mode: Mode): ActivePolicy {
       countersOf(policySet).map(({ counter: { identity } }) => [identity, counterDigest(identity)]),
     ),
   };
-}
-
-/** The digest under which the ledger keeps a counter of the policy. */
-export function digestOf({ counterDigests }: ActivePolicy, { identity, name }: Counter): string {
-  const digest = counterDigests.get(identity);
-  if (digest === undefined) throw new Error(`the ledger keeps no counter ${name}`);
-  return digest;
 }
 
 /**

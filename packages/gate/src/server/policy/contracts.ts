@@ -12,7 +12,7 @@ import {
   type PolicySet,
   type Diagnostic,
   type SourceFile,
-} from "../../../../core/src/contract/mod.ts";
+} from "../../../../readers/src/contract.ts";
 import type { Rows } from "../../ledger/mod.ts";
 import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
 import { NoSuchFile, whyNot } from "../errors.ts";

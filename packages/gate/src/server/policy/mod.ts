@@ -5,7 +5,7 @@
  *
  * Does not: decide calls, or serve requests.
  *
- * Package: gate. May import: nothing.
+ * May import: nothing.
  */
 export { besideMandate, loadContracts, renderDiagnostics } from "./contracts.ts";
 export { toolMatcher } from "./tool-patterns.ts";

@@ -5,5 +5,5 @@
  *
  * Does not: know a route.
  *
- * Package: gate. May import: nothing.
+ * May import: nothing.
  */

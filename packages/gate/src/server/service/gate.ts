@@ -3,7 +3,15 @@ import type { PolicySet } from "../../../../core/src/contract/mod.ts";
 import { NotKept } from "../../ledger/errors.ts";
 import type { InForce, Ledger, Scrubbed } from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../../../core/src/record/entry/mod.ts";
-import { bad, good, type CheckRequest, type KeyKind, type Mode, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
+import {
+  bad,
+  good,
+  type CheckRequest,
+  type KeyKind,
+  type Mode,
+  type Refusal,
+  type Result,
+} from "../../../../core/src/wire/mod.ts";
 import { compareWithAnchors, type AnchoredCheck, type AnchorReading, type Anchors } from "../anchoring/mod.ts";
 import type { Approval, Stop } from "../../../../core/src/approvals/mod.ts";
 import { nobody } from "../approvals/deciders.ts";

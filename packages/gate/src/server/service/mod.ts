@@ -5,6 +5,6 @@
  *
  * Does not: read requests, or the environment.
  *
- * Package: gate. May import: admission, anchoring, approvals, core, erasure, events, keys, notify, outcomes, policy,
- * settings, telemetry.
+ * May import: admission, anchoring, approvals, core, erasure, events, keys, notify, outcomes, policy, settings,
+ * telemetry.
  */

@@ -1,6 +1,15 @@
 import { setTimeout } from "node:timers/promises";
 import type { Logger } from "pino";
-import { bad, good, isMode, modes, refuse, type Mode, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
+import {
+  bad,
+  good,
+  isMode,
+  modes,
+  refuse,
+  type Mode,
+  type Refusal,
+  type Result,
+} from "../../../../core/src/wire/mod.ts";
 import { NotKept } from "../../ledger/errors.ts";
 import { NoSuchFile } from "../errors.ts";
 import type { Gate, Reloaded } from "./gate.ts";

@@ -1,9 +1,9 @@
 /**
- * Shared readers: rates, moments, the tenants file, private files, loopback addresses.
+ * Shared readers: rates, moments, the tenants file, private files.
  *
  * Promises: a mistake in the tenants file is reported with its line; a private file is never quoted.
  *
  * Does not: read the environment.
  *
- * Package: gate. May import: nothing.
+ * May import: nothing.
  */

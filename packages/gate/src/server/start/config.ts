@@ -1,6 +1,14 @@
-import { bad, good, isMode, modes, nearest, type Mode, type Result } from "../../../../core/src/wire/mod.ts";
+import {
+  bad,
+  good,
+  isLoopback,
+  isMode,
+  modes,
+  nearest,
+  type Mode,
+  type Result,
+} from "../../../../core/src/wire/mod.ts";
 import { parseSinks } from "../anchoring/mod.ts";
-import { isLoopback } from "../../../../core/src/wire/loopback.ts";
 import { parseRate, type Rate } from "../settings/rate.ts";
 import { parseBytes } from "../core/refused-inputs.ts";
 import { consoleProblem, noConsole } from "./console-settings.ts";

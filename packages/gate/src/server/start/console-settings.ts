@@ -1,4 +1,4 @@
-import { isLoopback, isPrivateUrl } from "../../../../core/src/wire/loopback.ts";
+import { isLoopback, isPrivateUrl } from "../../../../core/src/wire/mod.ts";
 
 /** The settings that decide if the gate serves the console; undefined where a setting is unset. */
 interface ConsoleSettings {
@@ -15,7 +15,7 @@ export function consoleProblem(settings: ConsoleSettings): string | undefined {
   if (wanted !== "on") return undefined;
   if (databaseUrl !== undefined && consoleSecret === undefined)
     return "SVC_CONSOLE is on, and gates on one database need one secret for their sessions: set SVC_CONSOLE_SECRET";
-  if (publicUrl !== undefined && !isPrivateUrl(publicUrl))
+  if (publicUrl !== undefined && !isPrivateUrl(new URL(publicUrl)))
     return `SVC_CONSOLE is on, and SVC_PUBLIC_URL is ${publicUrl}: keys must not cross a network without https`;
   if (isLoopback(host) || publicUrl?.startsWith("https:") === true) return undefined;
   return `SVC_CONSOLE is on, and the gate listens on ${host}: set SVC_PUBLIC_URL to the https address that persons use`;

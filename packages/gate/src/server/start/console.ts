@@ -3,16 +3,14 @@ import type { Logger } from "pino";
 import { dataFolder } from "../../ledger/mod.ts";
 import type { KeyRing } from "../keys/keys.ts";
 import { ConsoleDoor } from "../http/door.ts";
-import { FirstCode } from "../../../../console/src/server/first-code.ts";
-import { OidcSignIn } from "../../../../console/src/server/oidc/sign-in.ts";
-import { readOidc } from "../../../../console/src/server/oidc/settings.ts";
-import { OwnNames } from "../../../../console/src/server/own-names.ts";
-import { Seal } from "../../../../console/src/server/seal.ts";
-import { secretIn, Sessions } from "../../../../console/src/server/sessions.ts";
+import { FirstCode, OwnNames, Seal, secretIn, Sessions } from "../../../../console/src/server/mod.ts";
+import { OidcSignIn, readOidc, redeemedMax, tooMany } from "../../../../console/src/server/oidc/mod.ts";
+import { Line } from "../admission/line.ts";
+import { readPrivateJson } from "../settings/private-file.ts";
 import { StartRefused } from "../errors.ts";
 import type { Config } from "./config.ts";
 import { noConsole } from "./console-settings.ts";
-import { isPrivateUrl } from "../../../../core/src/wire/loopback.ts";
+import { good, isPrivateUrl, limits } from "../../../../core/src/wire/mod.ts";
 
 interface ConsoleHooks {
   readonly keys: KeyRing;
@@ -35,20 +33,37 @@ export function openConsole(
   return new ConsoleDoor({
     names: new OwnNames(publicUrl),
     sessions: new Sessions(secret),
-    oidc: oidc === undefined ? undefined : new OidcSignIn({ file: oidc, seal, keys, warn }),
+    oidc:
+      oidc === undefined
+        ? undefined
+        : new OidcSignIn({ file: oidc, readJson: readPrivateJson, seal, keys, warn, enter: signInLine() }),
     code: new FirstCode(showCode),
     keys,
     basePath,
   });
 }
 
+function signInLine(): ConstructorParameters<typeof OidcSignIn>[0]["enter"] {
+  const line = new Line({
+    ofKeyMax: redeemedMax,
+    ofTenantMax: redeemedMax,
+    max: redeemedMax,
+    waitingOfKeyMax: limits.readsWaitingMax,
+    refusal: () => tooMany,
+  });
+  return async (holder, signal) => {
+    const ticket = await line.enter(holder, signal);
+    return ticket.ok ? good(() => line.leave(ticket.value)) : ticket;
+  };
+}
+
 /** Returns the address of the console that persons open. A public address without TLS is not one of its names. */
 export function consoleUrl({ publicUrl }: Config, address: string): string {
-  return `${publicUrl !== undefined && isPrivateUrl(publicUrl) ? publicUrl : address}/console`;
+  return `${publicUrl !== undefined && isPrivateUrl(new URL(publicUrl)) ? publicUrl : address}/console`;
 }
 
 /** @throws {StartRefused} if the file of SVC_OIDC cannot be used */
 export async function requireOidc({ oidc }: Config): Promise<void> {
-  const settings = oidc === undefined ? undefined : await readOidc(oidc);
+  const settings = oidc === undefined ? undefined : await readOidc(oidc, readPrivateJson);
   if (settings?.ok === false) throw new StartRefused(settings.problem, 2);
 }

@@ -5,8 +5,7 @@
  *
  * Does not: parse a command line, or print anything but the log.
  *
- * Package: gate. May import: admin, admission, anchoring, approvals, console, console/oidc, core, http, keys, notify, policy,
- * service, settings, telemetry.
+ * May import: admin, admission, anchoring, approvals, core, http, keys, notify, policy, service, settings, telemetry.
  */
 export { readConfig, settings } from "./config.ts";
 export { serve, type Serving } from "./serve.ts";

@@ -5,5 +5,5 @@
  *
  * Does not: serve routes, or decide calls.
  *
- * Package: gate. May import: nothing.
+ * May import: nothing.
  */

@@ -1,11 +1,5 @@
-import type { PolicySet, Span } from "../../../../core/src/contract/mod.ts";
-import {
-  isNumber,
-  readMembers,
-  type ContractDocument,
-  type Core,
-  type ToolPlan,
-} from "../../../../core/src/contract/ir.ts";
+import type { PolicySet, Span } from "../../../../readers/src/contract.ts";
+import { isNumber, readMembers, type ContractDocument, type Core, type ToolPlan } from "../../../../readers/src/ir.ts";
 import { isPartOf, pathNames, readPath } from "../../../../core/src/wire/mod.ts";
 import { impossible } from "../formula/reasoner.ts";
 import { isTrue, rulesOf, shortName, type RuleOnTools, type Subject } from "../formula/subject.ts";

@@ -1,5 +1,5 @@
-import type { PolicySet, Span } from "../../../../core/src/contract/mod.ts";
-import type { Route } from "../../../../core/src/contract/ir.ts";
+import type { PolicySet, Span } from "../../../../readers/src/contract.ts";
+import type { Route } from "../../../../readers/src/ir.ts";
 import { shortName, type Subject } from "../formula/subject.ts";
 import { memberPlace } from "./approvals.ts";
 import type { Finding } from "./finding.ts";

@@ -1,5 +1,5 @@
-import type { Span } from "../../../../core/src/contract/mod.ts";
-import { walk, type Core, type CounterDocument, type Syntax } from "../../../../core/src/contract/ir.ts";
+import type { Span } from "../../../../readers/src/contract.ts";
+import { walk, type Core, type CounterDocument, type Syntax } from "../../../../readers/src/ir.ts";
 import { directionOf } from "../formula/direction.ts";
 import type { Finding } from "./finding.ts";
 import { impossible } from "../formula/reasoner.ts";

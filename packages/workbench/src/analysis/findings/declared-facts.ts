@@ -1,5 +1,5 @@
-import type { Span } from "../../../../core/src/contract/mod.ts";
-import type { ContractDocument } from "../../../../core/src/contract/ir.ts";
+import type { Span } from "../../../../readers/src/contract.ts";
+import type { ContractDocument } from "../../../../readers/src/ir.ts";
 
 /** A fact with a fixed path that a contract's schema declares. */
 export interface DeclaredFact {

@@ -1,4 +1,4 @@
-import { compare, walk, type Core } from "../../../../core/src/contract/ir.ts";
+import { compare, walk, type Core } from "../../../../readers/src/ir.ts";
 import type { Finding } from "./finding.ts";
 import { formulaOf, type Formula } from "../formula/formula.ts";
 import type { Linear } from "../formula/linear.ts";

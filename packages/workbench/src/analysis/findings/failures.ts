@@ -1,4 +1,4 @@
-import { children, functions, isExact, isInteger, type Core } from "../../../../core/src/contract/ir.ts";
+import { children, functions, isExact, isInteger, type Core } from "../../../../readers/src/ir.ts";
 import type { Finding } from "./finding.ts";
 import { impossible } from "../formula/reasoner.ts";
 import { truth } from "../formula/rewrite.ts";

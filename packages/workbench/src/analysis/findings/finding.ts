@@ -1,4 +1,4 @@
-import type { Span } from "../../../../core/src/contract/mod.ts";
+import type { Span } from "../../../../readers/src/contract.ts";
 
 /** A defect, or a likely defect, of a contract that compiles; each kind has a page in docs/findings. */
 export interface Finding {

@@ -5,5 +5,5 @@
  *
  * Does not: change a contract.
  *
- * Package: workbench. May import: formula.
+ * May import: formula.
  */

@@ -1,6 +1,6 @@
 import { looksLike, pathNames } from "../../../../core/src/wire/mod.ts";
-import type { Span } from "../../../../core/src/contract/mod.ts";
-import { parts, type ContractDocument, type Syntax } from "../../../../core/src/contract/ir.ts";
+import type { Span } from "../../../../readers/src/contract.ts";
+import { parts, type ContractDocument, type Syntax } from "../../../../readers/src/ir.ts";
 import type { Finding } from "./finding.ts";
 
 /** Names that nothing reads, and names that look alike. */

@@ -1,5 +1,5 @@
 import { isStricter } from "../../../../core/src/wire/mod.ts";
-import { walk, type Core, type Rule } from "../../../../core/src/contract/ir.ts";
+import { walk, type Core, type Rule } from "../../../../readers/src/ir.ts";
 import type { Finding } from "./finding.ts";
 import { covered, impossible } from "../formula/reasoner.ts";
 import {

@@ -1,5 +1,5 @@
-import type { PolicySet } from "../../../../core/src/contract/mod.ts";
-import { children, memberPath, readMembers, type Core, type ToolPlan } from "../../../../core/src/contract/ir.ts";
+import type { PolicySet } from "../../../../readers/src/contract.ts";
+import { children, memberPath, readMembers, type Core, type ToolPlan } from "../../../../readers/src/ir.ts";
 import { shortName, type Subject } from "../formula/subject.ts";
 import { declaredFacts, type DeclaredFact } from "./declared-facts.ts";
 import type { Finding } from "./finding.ts";

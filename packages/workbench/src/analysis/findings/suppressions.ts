@@ -1,4 +1,4 @@
-import { position, type SourceFile, type Span } from "../../../../core/src/contract/mod.ts";
+import { position, type SourceFile, type Span } from "../../../../readers/src/contract.ts";
 import { didYouMean } from "../../../../core/src/wire/mod.ts";
 import { findingKinds, isFindingCode, type Finding } from "./finding.ts";
 

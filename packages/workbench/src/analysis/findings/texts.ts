@@ -1,4 +1,4 @@
-import { walk, type Core } from "../../../../core/src/contract/ir.ts";
+import { walk, type Core } from "../../../../readers/src/ir.ts";
 import type { Finding } from "./finding.ts";
 import { simplify } from "../formula/rewrite.ts";
 import type { Subject } from "../formula/subject.ts";

@@ -1,5 +1,5 @@
-import type { PolicySet, Span } from "../../../../core/src/contract/mod.ts";
-import { stepsMax, walk, type Core } from "../../../../core/src/contract/ir.ts";
+import type { PolicySet, Span } from "../../../../readers/src/contract.ts";
+import { stepsMax, walk, type Core } from "../../../../readers/src/ir.ts";
 import type { Finding } from "./finding.ts";
 import type { Subject } from "../formula/subject.ts";
 import { keyOf } from "../formula/key.ts";

@@ -1,4 +1,4 @@
-import type { Core } from "../../../../core/src/contract/ir.ts";
+import type { Core } from "../../../../readers/src/ir.ts";
 import type { Choice, Test } from "./formula.ts";
 import { keyOf } from "./key.ts";
 

@@ -1,4 +1,4 @@
-import { compare, walk, type Core } from "../../../../core/src/contract/ir.ts";
+import { compare, walk, type Core } from "../../../../readers/src/ir.ts";
 import { formulaOf, type Formula, type Literal } from "./formula.ts";
 import { keyOf } from "./key.ts";
 

@@ -1,5 +1,5 @@
-import type { Value } from "../../../../core/src/contract/mod.ts";
-import { compare, divide, isExact, isList, walk, type Core } from "../../../../core/src/contract/ir.ts";
+import type { Value } from "../../../../readers/src/contract.ts";
+import { compare, divide, isExact, isList, walk, type Core } from "../../../../readers/src/ir.ts";
 import { constantForm, minus, numberOf, plus, termForm, times, type Linear } from "./linear.ts";
 import { constant, not, rebuild, simplify, substitute } from "./rewrite.ts";
 import { keyOf } from "./key.ts";

@@ -1,4 +1,4 @@
-import { children, spellValue, type Core } from "../../../../core/src/contract/ir.ts";
+import { children, spellValue, type Core } from "../../../../readers/src/ir.ts";
 
 /** The names in a key that depend on its context. */
 export interface KeyNames {

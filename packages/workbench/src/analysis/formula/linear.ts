@@ -1,4 +1,4 @@
-import { EvaluationError, type Value } from "../../../../core/src/contract/mod.ts";
+import { EvaluationError, type Value } from "../../../../readers/src/contract.ts";
 import {
   add,
   compare,
@@ -14,7 +14,7 @@ import {
   Timestamp,
   type Core,
   type Exact,
-} from "../../../../core/src/contract/ir.ts";
+} from "../../../../readers/src/ir.ts";
 
 /** A sum of unknown numbers, each with a factor, and a constant. */
 export interface Linear {

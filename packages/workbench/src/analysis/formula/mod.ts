@@ -5,5 +5,5 @@
  *
  * Does not: report findings.
  *
- * Package: workbench. May import: nothing.
+ * May import: nothing.
  */

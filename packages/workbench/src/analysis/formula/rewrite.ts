@@ -1,5 +1,5 @@
-import type { Value } from "../../../../core/src/contract/mod.ts";
-import { children, constantValue, isList, walk, type Core } from "../../../../core/src/contract/ir.ts";
+import type { Value } from "../../../../readers/src/contract.ts";
+import { children, constantValue, isList, walk, type Core } from "../../../../readers/src/ir.ts";
 
 /** The same expression with each of its direct operands replaced. */
 export function rebuild(core: Core, replace: (part: Core) => Core): Core {

@@ -1,5 +1,5 @@
-import type { Value } from "../../../../core/src/contract/mod.ts";
-import { spellValue, walk, type Core } from "../../../../core/src/contract/ir.ts";
+import type { Value } from "../../../../readers/src/contract.ts";
+import { spellValue, walk, type Core } from "../../../../readers/src/ir.ts";
 import { contradictoryTexts } from "./affixes.ts";
 import { all, formulaOf, linearOf, type Choice, type Formula, type Literal, type Test } from "./formula.ts";
 import { feasible, minus, constantForm, tightened, times, type Inequality, type Linear } from "./linear.ts";

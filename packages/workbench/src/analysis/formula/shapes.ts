@@ -1,5 +1,5 @@
-import type { Value } from "../../../../core/src/contract/mod.ts";
-import { compare, isExact, isInteger, type Core, type Exact } from "../../../../core/src/contract/ir.ts";
+import type { Value } from "../../../../readers/src/contract.ts";
+import { compare, isExact, isInteger, type Core, type Exact } from "../../../../readers/src/ir.ts";
 import type { Json, JsonObject } from "../../../../core/src/wire/mod.ts";
 
 /** A schema of a contract, with the document that resolves its references. */

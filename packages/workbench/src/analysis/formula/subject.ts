@@ -1,5 +1,5 @@
-import type { PolicySet, Span } from "../../../../core/src/contract/mod.ts";
-import type { ContractDocument, Core, Requirement, Route, Rule } from "../../../../core/src/contract/ir.ts";
+import type { PolicySet, Span } from "../../../../readers/src/contract.ts";
+import type { ContractDocument, Core, Requirement, Route, Rule } from "../../../../readers/src/ir.ts";
 import { shapeOf } from "./shapes.ts";
 import type { World } from "./world.ts";
 

@@ -1,4 +1,4 @@
-import type { PolicySet } from "../../../../core/src/contract/mod.ts";
+import type { PolicySet } from "../../../../readers/src/contract.ts";
 import type { Change } from "./call.ts";
 
 /**

@@ -1,5 +1,5 @@
-import type { PolicySet } from "../../../../core/src/contract/mod.ts";
-import { compare, isExact, type Route, type Core, type ToolPlan } from "../../../../core/src/contract/ir.ts";
+import type { PolicySet } from "../../../../readers/src/contract.ts";
+import { compare, isExact, type Route, type Core, type ToolPlan } from "../../../../readers/src/ir.ts";
 import { parseNumber } from "../../../../core/src/wire/mod.ts";
 import { covered, impossible } from "../formula/reasoner.ts";
 import { isTrue, subjectsOf, type Subject } from "../formula/subject.ts";

@@ -1,4 +1,4 @@
-import { planLookups, decide, prepare, type PolicySet, type Decision } from "../../../../core/src/contract/mod.ts";
+import { planLookups, decide, prepare, type PolicySet, type Decision } from "../../../../readers/src/contract.ts";
 import { isStricter, parseCheckRequest } from "../../../../core/src/wire/mod.ts";
 
 /** A call with everything that its decision depends on. */

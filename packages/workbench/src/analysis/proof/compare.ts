@@ -1,5 +1,5 @@
-import type { PolicySet } from "../../../../core/src/contract/mod.ts";
-import type { ToolPlan } from "../../../../core/src/contract/ir.ts";
+import type { PolicySet } from "../../../../readers/src/contract.ts";
+import type { ToolPlan } from "../../../../readers/src/ir.ts";
 import { assistNotes, compareApprovals, type ApprovalChange } from "./approvals.ts";
 import { compareCall, directionOf, type Compared, type Direction } from "./call.ts";
 import { Guesser } from "./guess.ts";

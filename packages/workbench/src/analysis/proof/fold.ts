@@ -1,4 +1,4 @@
-import type { Core } from "../../../../core/src/contract/ir.ts";
+import type { Core } from "../../../../readers/src/ir.ts";
 import { singles, some, type Single } from "./lists.ts";
 import type { Evaluated, ListPart, Sym, SymList } from "./sym.ts";
 import { and, equal, implies, not, or, sum, choose, type Term } from "./term.ts";

@@ -1,5 +1,5 @@
-import { show, type Value } from "../../../../core/src/contract/mod.ts";
-import { isExact, isList, spellValue, walk, type Core, type ToolPlan } from "../../../../core/src/contract/ir.ts";
+import { show, type Value } from "../../../../readers/src/contract.ts";
+import { isExact, isList, spellValue, walk, type Core, type ToolPlan } from "../../../../readers/src/ir.ts";
 import type { Json, JsonObject } from "../../../../core/src/wire/mod.ts";
 import { isJsonList, isObject, shapeOf } from "../formula/shapes.ts";
 import type { Call } from "./call.ts";

@@ -1,4 +1,4 @@
-import type { ToolPlan } from "../../../../core/src/contract/ir.ts";
+import type { ToolPlan } from "../../../../readers/src/ir.ts";
 import { moreIs } from "./approvals.ts";
 import type { Change } from "./call.ts";
 

@@ -1,4 +1,4 @@
-import type { Core } from "../../../../core/src/contract/ir.ts";
+import type { Core } from "../../../../readers/src/ir.ts";
 import { merge, sameSym, type Evaluated, type ListPart, type Sym, type SymList } from "./sym.ts";
 import { and, choose, equal, implies, not, or, sum, type Term } from "./term.ts";
 import type { Script } from "./script.ts";

@@ -6,5 +6,5 @@
  *
  * Does not: decide whether a difference is intended.
  *
- * Package: workbench. May import: formula.
+ * May import: formula.
  */

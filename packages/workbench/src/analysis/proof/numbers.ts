@@ -1,4 +1,4 @@
-import type { ToolPlan } from "../../../../core/src/contract/ir.ts";
+import type { ToolPlan } from "../../../../readers/src/ir.ts";
 import type { Change } from "./call.ts";
 
 /** One of two contracts says `numbers: double` for a tool. */

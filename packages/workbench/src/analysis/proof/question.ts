@@ -1,4 +1,4 @@
-import type { ToolPlan } from "../../../../core/src/contract/ir.ts";
+import type { ToolPlan } from "../../../../readers/src/ir.ts";
 import type { Call, Direction } from "./call.ts";
 import { textsOf } from "./guess.ts";
 import { decimalOf, isDecimal, jsonAt, readModel } from "./model.ts";

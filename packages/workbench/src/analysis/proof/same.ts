@@ -1,4 +1,4 @@
-import { spellValue, type Core, type KeyPart, type ToolPlan } from "../../../../core/src/contract/ir.ts";
+import { spellValue, type Core, type KeyPart, type ToolPlan } from "../../../../readers/src/ir.ts";
 import type { Verdict } from "../../../../core/src/wire/mod.ts";
 import { keyWith, type KeyNames } from "../formula/key.ts";
 

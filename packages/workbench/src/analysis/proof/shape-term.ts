@@ -1,4 +1,4 @@
-import { isExact, spellValue } from "../../../../core/src/contract/ir.ts";
+import { isExact, spellValue } from "../../../../readers/src/ir.ts";
 import type { Json, JsonObject } from "../../../../core/src/wire/mod.ts";
 import { isJsonList, isObject, shapeOf } from "../formula/shapes.ts";
 import { patternTerm } from "./pattern.ts";

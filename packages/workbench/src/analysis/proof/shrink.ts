@@ -1,7 +1,7 @@
-import { spellValue } from "../../../../core/src/contract/ir.ts";
+import { spellValue } from "../../../../readers/src/ir.ts";
 import { readJson, type JsonObject } from "../../../../core/src/wire/mod.ts";
 import { compareCall, directionOf, type Call, type Compared } from "./call.ts";
-import type { PolicySet } from "../../../../core/src/contract/mod.ts";
+import type { PolicySet } from "../../../../readers/src/contract.ts";
 
 /** The call without everything that the difference does not need: the rest shows the difference. */
 export function shrink(before: PolicySet, after: PolicySet, found: Compared): Compared {

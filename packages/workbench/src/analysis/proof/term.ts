@@ -1,4 +1,4 @@
-import { exactText, type Exact } from "../../../../core/src/contract/ir.ts";
+import { exactText, type Exact } from "../../../../readers/src/ir.ts";
 
 /** A term of SMT-LIB 2.6, as text. */
 export type Term = string;

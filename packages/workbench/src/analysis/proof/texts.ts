@@ -1,4 +1,4 @@
-import type { Core } from "../../../../core/src/contract/ir.ts";
+import type { Core } from "../../../../readers/src/ir.ts";
 import { eitherCase, patternTerm } from "./pattern.ts";
 import type { Script } from "./script.ts";
 import type { Sym } from "./sym.ts";

@@ -1,4 +1,4 @@
-import type { Core } from "../../../../core/src/contract/ir.ts";
+import type { Core } from "../../../../readers/src/ir.ts";
 import { arithmetic, comparison } from "./arithmetic.ts";
 import { constantSym, opaqueValue, symAt } from "./values.ts";
 import { foldSym } from "./fold.ts";

@@ -1,5 +1,5 @@
-import { EvaluationError, type Value } from "../../../../core/src/contract/mod.ts";
-import { isExact, isList, Timestamp, walk, type Core, type ToolPlan } from "../../../../core/src/contract/ir.ts";
+import { EvaluationError, type Value } from "../../../../readers/src/contract.ts";
+import { isExact, isList, Timestamp, walk, type Core, type ToolPlan } from "../../../../readers/src/ir.ts";
 import { itemsMax, tags, type SymbolicValue } from "./symbolic-value.ts";
 import type { Sym } from "./sym.ts";
 import { and, equal, literal, not, or, real, type Term } from "./term.ts";

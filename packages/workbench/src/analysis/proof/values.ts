@@ -1,5 +1,5 @@
-import type { Value } from "../../../../core/src/contract/mod.ts";
-import { Duration, isExact, isList, Timestamp } from "../../../../core/src/contract/ir.ts";
+import type { Value } from "../../../../readers/src/contract.ts";
+import { Duration, isExact, isList, Timestamp } from "../../../../readers/src/ir.ts";
 import type { SymbolicValue } from "./symbolic-value.ts";
 import { taggedPlace, type Sym, type SymList } from "./sym.ts";
 import { literal, real } from "./term.ts";

@@ -1,4 +1,4 @@
-import type { Counter } from "../../../../core/src/contract/mod.ts";
+import type { Counter } from "../../../../readers/src/contract.ts";
 import {
   spellValue,
   type Core,
@@ -6,7 +6,7 @@ import {
   type Requirement,
   type Route,
   type ToolPlan,
-} from "../../../../core/src/contract/ir.ts";
+} from "../../../../readers/src/ir.ts";
 import type { SymbolicValue } from "./symbolic-value.ts";
 import { declareSchema, meets } from "./shape-term.ts";
 import { and, choose, not, or, type Term } from "./term.ts";

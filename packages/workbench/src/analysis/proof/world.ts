@@ -1,4 +1,4 @@
-import type { Core } from "../../../../core/src/contract/ir.ts";
+import type { Core } from "../../../../readers/src/ir.ts";
 import { SymbolicValue, type ListView, type Sight } from "./symbolic-value.ts";
 import { Script } from "./script.ts";
 import type { FreeCall } from "./untranslated.ts";

@@ -1,4 +1,4 @@
-import type { Span, YamlNode, YamlScalar } from "../../../../core/src/contract/mod.ts";
+import type { Span, YamlNode, YamlScalar } from "../../../../readers/src/contract.ts";
 import { Comments } from "./comments.ts";
 
 /** A part of a document with the comments that belong to it. */

@@ -1,7 +1,7 @@
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
-import { renderDiagnostic, type Diagnostic, type SourceFile } from "../../../../core/src/contract/mod.ts";
+import { renderDiagnostic, type Diagnostic, type SourceFile } from "../../../../readers/src/contract.ts";
 import { NoSuchFile, whyNot, BadInput, io, type Outcome } from "../../../../gate/src/cli/mod.ts";
 import { layOut } from "./layout.ts";
 

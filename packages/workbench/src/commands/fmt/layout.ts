@@ -1,5 +1,5 @@
-import { readYaml, Report, toJson, type Diagnostic, type SourceFile } from "../../../../core/src/contract/mod.ts";
-import { documentKeys, spellValue } from "../../../../core/src/contract/ir.ts";
+import { readYaml, Report, toJson, type Diagnostic, type SourceFile } from "../../../../readers/src/contract.ts";
+import { documentKeys, spellValue } from "../../../../readers/src/ir.ts";
 import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
 import { arrange } from "./arrange.ts";
 import { commentsOf } from "./comments.ts";

@@ -5,5 +5,5 @@
  *
  * Does not: change a name or a value.
  *
- * Package: workbench. May import: nothing.
+ * May import: nothing.
  */

@@ -1,4 +1,4 @@
-import type { YamlNode } from "../../../../core/src/contract/mod.ts";
+import type { YamlNode } from "../../../../readers/src/contract.ts";
 import type { Collection, Item, Part } from "./arrange.ts";
 import { scalarBlock, scalarLine } from "./scalars.ts";
 

@@ -1,4 +1,4 @@
-import { readYaml, Report, type YamlNode, type YamlScalar } from "../../../../core/src/contract/mod.ts";
+import { readYaml, Report, type YamlNode, type YamlScalar } from "../../../../readers/src/contract.ts";
 
 /** The position of a scalar: it decides which texts need quotes. */
 export type ScalarPlace = "block" | "flow" | "key";

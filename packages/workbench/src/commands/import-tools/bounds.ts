@@ -1,4 +1,4 @@
-import { compare, isExact, spellValue } from "../../../../core/src/contract/ir.ts";
+import { compare, isExact, spellValue } from "../../../../readers/src/ir.ts";
 import { quote, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
 
 /** Where the contract accepts more than the source, one clause each. Narrower bounds are not reported. */

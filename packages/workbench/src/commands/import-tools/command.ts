@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { io, whyNot, type Outcome } from "../../../../gate/src/cli/mod.ts";
 import { loadContracts, renderDiagnostics } from "../../../../svc-gate/src/contract-files.ts";
 import { bad, quoteAscii, type Result } from "../../../../core/src/wire/mod.ts";
-import { compileContracts } from "../../../../core/src/contract/mod.ts";
+import { compileContracts } from "../../../../readers/src/contract.ts";
 import { runAgentCommand } from "./agent-command.ts";
 import { driftOf, type Drift } from "./drift.ts";
 import { serverPrefix } from "./names.ts";

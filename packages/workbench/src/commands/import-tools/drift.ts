@@ -1,5 +1,5 @@
-import type { PolicySet } from "../../../../core/src/contract/mod.ts";
-import { spellValue } from "../../../../core/src/contract/ir.ts";
+import type { PolicySet } from "../../../../readers/src/contract.ts";
+import { spellValue } from "../../../../readers/src/ir.ts";
 import { compareBounds, valuesOf } from "./bounds.ts";
 import { asMap } from "./openapi.ts";
 import type { Json, JsonObject } from "../../../../core/src/wire/mod.ts";

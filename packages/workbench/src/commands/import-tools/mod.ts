@@ -5,5 +5,5 @@
  *
  * Does not: write rules.
  *
- * Package: workbench. May import: fmt.
+ * May import: fmt.
  */

@@ -1,5 +1,5 @@
 import { BadInput } from "../../../../gate/src/cli/mod.ts";
-import { renderDiagnostic } from "../../../../core/src/contract/mod.ts";
+import { renderDiagnostic } from "../../../../readers/src/contract.ts";
 import type { Json } from "../../../../core/src/wire/mod.ts";
 import { layOut } from "../fmt/layout.ts";
 import type { Source } from "./source.ts";

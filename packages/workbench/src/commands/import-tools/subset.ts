@@ -1,5 +1,5 @@
-import { compileContracts } from "../../../../core/src/contract/mod.ts";
-import { compare, isExact } from "../../../../core/src/contract/ir.ts";
+import { compileContracts } from "../../../../readers/src/contract.ts";
+import { compare, isExact } from "../../../../readers/src/ir.ts";
 import { quoteAscii, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
 import { yamlFlow } from "./yaml-flow.ts";
 

@@ -7,7 +7,7 @@ import {
   type Location,
   type TextEdit,
 } from "vscode-languageserver";
-import { typeText } from "../../../../core/src/contract/ir.ts";
+import { typeText } from "../../../../readers/src/ir.ts";
 import { layOut } from "../fmt/layout.ts";
 import { chainAt, coreAt, declared, functionText, suggest, suggestMembers, type Suggestion } from "./conditions.ts";
 import { allowedAt, shapeOf, type Allowed } from "./file-schema.ts";

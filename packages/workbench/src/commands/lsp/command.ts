@@ -6,7 +6,7 @@ import {
   type Diagnostic as EditorDiagnostic,
 } from "vscode-languageserver";
 import { createConnection, StreamMessageReader, StreamMessageWriter } from "vscode-languageserver/node";
-import type { Diagnostic } from "../../../../core/src/contract/mod.ts";
+import type { Diagnostic } from "../../../../readers/src/contract.ts";
 import { io, version, type Outcome } from "../../../../gate/src/cli/mod.ts";
 import { complete, define, format, hover } from "./answers.ts";
 import { kindOf } from "./outline.ts";

@@ -1,5 +1,5 @@
-import type { PolicySet } from "../../../../core/src/contract/mod.ts";
-import { functions, walk, type Core } from "../../../../core/src/contract/ir.ts";
+import type { PolicySet } from "../../../../readers/src/contract.ts";
+import { functions, walk, type Core } from "../../../../readers/src/ir.ts";
 import { find, kindsOf, namesUnder, schemaMember, written, type Found, type Outline } from "./outline.ts";
 import type { CursorLocation } from "./cursor-location.ts";
 

@@ -5,5 +5,5 @@
  *
  * Does not: write files.
  *
- * Package: workbench. May import: fmt.
+ * May import: fmt.
  */

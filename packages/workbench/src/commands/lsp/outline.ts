@@ -5,7 +5,7 @@ import {
   type SourceFile,
   type YamlMap,
   type YamlNode,
-} from "../../../../core/src/contract/mod.ts";
+} from "../../../../readers/src/contract.ts";
 import type { FileKind } from "../../../../gate/src/cli/mod.ts";
 
 type YamlEntry = NonNullable<ReturnType<YamlMap["entries"]["get"]>>;

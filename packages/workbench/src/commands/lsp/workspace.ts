@@ -8,7 +8,7 @@ import {
   type PolicySet,
   type Diagnostic,
   type SourceFile,
-} from "../../../../core/src/contract/mod.ts";
+} from "../../../../readers/src/contract.ts";
 import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
 import { readTests } from "../../../../svc-gate/src/contract-files.ts";
 import { kindOf, outlineOf, type Outline } from "./outline.ts";

@@ -6,8 +6,8 @@
 import assert from "node:assert/strict";
 import { before, suite, test } from "node:test";
 import fc from "fast-check";
-import { compileContracts, loadFunctions } from "../../../../../packages/core/src/contract/mod.ts";
-import { functions } from "../../../../../packages/core/src/contract/ir.ts";
+import { compileContracts, loadFunctions } from "../../../../../packages/readers/src/contract.ts";
+import { functions } from "../../../../../packages/readers/src/ir.ts";
 import { compile, conditionText, judge, snapshot } from "../../../../support/contract-kit.ts";
 import { readRows, record, type Json } from "../../../../support/contract-records.ts";
 import { control } from "../../../../support/controls/control.ts";

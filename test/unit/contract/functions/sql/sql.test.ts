@@ -13,7 +13,7 @@ import { Worker } from "node:worker_threads";
 import fc from "fast-check";
 import { memberTypes, nodes } from "../../../../../packages/readers/src/sql/nodes.ts";
 import { loadFunctions } from "../../../../../packages/core/src/contract/mod.ts";
-import { functions } from "../../../../../packages/core/src/contract/ir.ts";
+import { functions } from "../../../../../packages/readers/src/ir.ts";
 import { compile, conditionText, judge, snapshot } from "../../../../support/contract-kit.ts";
 import { readRows, record, type Json } from "../../../../support/contract-records.ts";
 import { control } from "../../../../support/controls/control.ts";

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import fc from "fast-check";
-import { compileExpression } from "../../../../../packages/core/src/contract/ir.ts";
+import { compileExpression } from "../../../../../packages/readers/src/ir.ts";
 import { randomRuns } from "../../../../support/random-test.ts";
 
 const corpus = new URL("../../../../../spec/vectors/functions/mentions.json", import.meta.url);

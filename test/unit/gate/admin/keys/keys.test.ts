@@ -24,12 +24,7 @@ import {
 import type { KeyJson } from "../../../../../packages/core/src/wire/mod.ts";
 import { operatorKey } from "../../../../../packages/gate/src/server/keys/ring.ts";
 import { makeKey } from "../../../../../packages/gate/src/server/keys/token.ts";
-import {
-  inspectLedger,
-  openLedger,
-  type Change,
-  type Ledger,
-} from "../../../../../packages/gate/src/ledger/mod.ts";
+import { inspectLedger, openLedger, type Change, type Ledger } from "../../../../../packages/gate/src/ledger/mod.ts";
 import { root } from "../../../../support/gate-process.ts";
 import { engine, temporaryFolder } from "../../../../support/ledger-fixture.ts";
 import { sentencesOf } from "../../../../support/sentences.ts";

@@ -5,5 +5,5 @@
  *
  * Does not: parse a language inside the text.
  *
- * Package: core. May import: core, value.
+ * May import: core, value.
  */

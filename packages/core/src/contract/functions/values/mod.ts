@@ -5,5 +5,5 @@
  *
  * Does not: read a clock or the machine's time zone.
  *
- * Package: core. May import: core, value.
+ * May import: core, value.
  */

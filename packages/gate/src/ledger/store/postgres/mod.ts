@@ -5,5 +5,5 @@
  *
  * Does not: interpret contracts or keys.
  *
- * Package: gate. May import: entry, history, store, tree.
+ * May import: history, store.
  */

@@ -5,5 +5,5 @@
  *
  * Does not: interpret contracts or keys.
  *
- * Package: gate. May import: entry, files, history, store, tree.
+ * May import: files, history, store.
  */

@@ -19,7 +19,12 @@ import { tablesBy, type Description, type Tables } from "../tables.ts";
 import type { Anchor } from "../../../../../core/src/record/tree/walk.ts";
 import { NoLedger } from "../../errors.ts";
 import type { DueApprovals } from "./approval-tables.ts";
-import { changeColumns, type Broken, type StoredRow, type KeptApproval } from "../../../../../core/src/record/entry/row.ts";
+import {
+  changeColumns,
+  type Broken,
+  type StoredRow,
+  type KeptApproval,
+} from "../../../../../core/src/record/entry/row.ts";
 import { packRows } from "./packed-rows.ts";
 import { inSteps, type InTurn } from "../steps.ts";
 import { Threads, type Remote } from "../threads.ts";

@@ -1,5 +1,5 @@
-import { parseVerifierKey, type VerifierKey } from "../../../core/src/record/tree/mod.ts";
-import { BadInput } from "./outcome.ts";
+import { parseVerifierKey, type VerifierKey } from "../../core/src/record/tree/mod.ts";
+import { BadInput } from "../../gate/src/cli/mod.ts";
 
 /** The trusted signers, as verifier keys. */
 export interface TrustedKeys {

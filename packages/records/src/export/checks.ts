@@ -1,4 +1,4 @@
-import type { Leaf } from "../../../../core/src/record/entry/leaf.ts";
+import type { Leaf } from "../../../core/src/record/entry/leaf.ts";
 
 const chunkRows = 65_536;
 

@@ -1,5 +1,5 @@
-import { EvaluationError, type Value } from "../../../core/src/contract/mod.ts";
-import type { Core, Plan, Probe } from "../../../core/src/contract/ir.ts";
+import { EvaluationError, type Value } from "../../core/src/contract/mod.ts";
+import type { Core, Plan, Probe } from "../../core/src/contract/ir.ts";
 
 /** One result of one part of a condition. */
 export type Came = { readonly value: Value } | { readonly error: string };

@@ -1,13 +1,12 @@
 import { setTimeout } from "node:timers/promises";
-import { LedgerRefused } from "../../ledger/errors.ts";
-import type { LedgerHistory } from "../../ledger/mod.ts";
-import { NotYetUnderHead, writeExport, type Exported } from "../../ledger/export/mod.ts";
-import { claimedText, parseCheckpointText } from "../../../../core/src/record/tree/mod.ts";
-import { ledgerSource, type DatabaseOption, type LedgerSource } from "../ledger-source.ts";
-import { BadInput, type Outcome } from "../outcome.ts";
+import { LedgerRefused } from "../../../gate/src/ledger/errors.ts";
+import type { LedgerHistory } from "../../../gate/src/ledger/mod.ts";
+import { NotYetUnderHead, writeExport, type Exported } from "./mod.ts";
+import { claimedText, parseCheckpointText } from "../../../core/src/record/tree/mod.ts";
+import { ledgerSource, type DatabaseOption, type LedgerSource } from "../../../gate/src/cli/ledger-source.ts";
+import { BadInput, counted, type Outcome } from "../../../gate/src/cli/mod.ts";
 import { exportReadable, isReadableFormat, readableFormats } from "./readable.ts";
 import { showExport } from "./show.ts";
-import { counted } from "../counted.ts";
 
 export interface ExportOptions {
   readonly dataDir: string;

@@ -1,8 +1,8 @@
 import { isUtf8 } from "node:buffer";
 import { readFile, realpath, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
-import { parseVerifierKey, signatureTypes, type VerifierKey } from "../../../../core/src/record/tree/note.ts";
-import { indexPath, type Tile } from "../../../../core/src/record/tree/tiles.ts";
+import { parseVerifierKey, signatureTypes, type VerifierKey } from "../../../core/src/record/tree/note.ts";
+import { indexPath, type Tile } from "../../../core/src/record/tree/tiles.ts";
 
 /** The format in the file log.json of an export. The file is a hint, because nobody has signed it. */
 const exportFormat = "svc-gate-export/1";

@@ -1,11 +1,11 @@
 /**
- * Exports of a ledger in the format of spec/export.md: written from it, read and verified without it.
+ * `svc-gate export` and the format of spec/export.md: written from a ledger, read and verified without it.
  *
  * Promises: an export that verifies holds the leaf of every row under its signed head.
  *
- * Does not: open a ledger.
+ * Does not: change a ledger.
  *
- * Package: gate. May import: entry, files, history, tree.
+ * May import: nothing.
  */
 export { hintedKeys, hintName, readHint } from "./layout.ts";
 export { exportedContract, scanExport } from "./read.ts";

@@ -1,15 +1,14 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { makeFolders, replaceFile } from "../files/durable-file.ts";
-import { eraseAct, Missing, readErasure, type Erasure } from "../../../../core/src/record/entry/erasure.ts";
-import { withoutParts } from "../../../../core/src/record/entry/evidence.ts";
-import { parseLeaf } from "../../../../core/src/record/entry/leaf.ts";
-import type { LedgerHistory } from "../history/history.ts";
-import { damagedAt, LedgerRefused } from "../errors.ts";
-import type { StoredRow } from "../../../../core/src/record/entry/row.ts";
-import { openCheckpoint, parseCheckpointText, type Checkpoint } from "../../../../core/src/record/tree/checkpoint.ts";
-import { Frontier, hashBytes } from "../../../../core/src/record/tree/merkle.ts";
-import { claimedText, parseVerifierKey } from "../../../../core/src/record/tree/note.ts";
+import { eraseAct, Missing, readErasure, type Erasure } from "../../../core/src/record/entry/erasure.ts";
+import { withoutParts } from "../../../core/src/record/entry/evidence.ts";
+import { parseLeaf } from "../../../core/src/record/entry/leaf.ts";
+import { makeFolders, replaceFile, type LedgerHistory } from "../../../gate/src/ledger/mod.ts";
+import { damagedAt, LedgerRefused } from "../../../gate/src/ledger/errors.ts";
+import type { StoredRow } from "../../../core/src/record/entry/row.ts";
+import { openCheckpoint, parseCheckpointText, type Checkpoint } from "../../../core/src/record/tree/checkpoint.ts";
+import { Frontier, hashBytes } from "../../../core/src/record/tree/merkle.ts";
+import { claimedText, parseVerifierKey } from "../../../core/src/record/tree/note.ts";
 import {
   entryBundle,
   frontierRoots,
@@ -20,8 +19,8 @@ import {
   tileWidth,
   type HashReader,
   type Tile,
-} from "../../../../core/src/record/tree/tiles.ts";
-import { firstLink, linkOf, verifyRow, type Link } from "../../../../core/src/record/entry/verifier.ts";
+} from "../../../core/src/record/tree/tiles.ts";
+import { firstLink, linkOf, verifyRow, type Link } from "../../../core/src/record/entry/verifier.ts";
 import { FlushedFiles } from "./files.ts";
 import { checkpointName, contractPath, evidencePath, hintName, hintText, readHint, readTextIfThere } from "./layout.ts";
 

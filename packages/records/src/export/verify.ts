@@ -1,15 +1,20 @@
 import { isUtf8 } from "node:buffer";
-import { areSalted } from "../../../../core/src/record/entry/evidence.ts";
-import type { Leaf } from "../../../../core/src/record/entry/leaf.ts";
-import type { Finding, FindingCode } from "../../../../core/src/record/entry/row.ts";
-import { misnamedCheck, type Link } from "../../../../core/src/record/entry/verifier.ts";
-import { BrokenHere } from "../history/findings.ts";
-import { Walk } from "../history/walk.ts";
-import type { Walked, WalkedRow, WalkedSlice, WalkSource } from "../history/walk-source.ts";
-import { parseCheckpointText, type Checkpoint } from "../../../../core/src/record/tree/checkpoint.ts";
-import { hashAt, hashBytes, lastUnder, type TreeNode } from "../../../../core/src/record/tree/merkle.ts";
-import { parseNote, verifySignature, type VerifierKey } from "../../../../core/src/record/tree/note.ts";
-import { levelSize, tilePath, tileWidth, type Tile } from "../../../../core/src/record/tree/tiles.ts";
+import { areSalted } from "../../../core/src/record/entry/evidence.ts";
+import type { Leaf } from "../../../core/src/record/entry/leaf.ts";
+import type { Finding, FindingCode } from "../../../core/src/record/entry/row.ts";
+import { misnamedCheck, type Link } from "../../../core/src/record/entry/verifier.ts";
+import {
+  BrokenHere,
+  Walk,
+  type Walked,
+  type WalkedRow,
+  type WalkedSlice,
+  type WalkSource,
+} from "../../../gate/src/ledger/engine.ts";
+import { parseCheckpointText, type Checkpoint } from "../../../core/src/record/tree/checkpoint.ts";
+import { hashAt, hashBytes, lastUnder, type TreeNode } from "../../../core/src/record/tree/merkle.ts";
+import { parseNote, verifySignature, type VerifierKey } from "../../../core/src/record/tree/note.ts";
+import { levelSize, tilePath, tileWidth, type Tile } from "../../../core/src/record/tree/tiles.ts";
 import { Checks } from "./checks.ts";
 import { checkpointName, contractPath, evidencePath, readBounded, sizesMax } from "./layout.ts";
 

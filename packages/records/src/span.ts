@@ -1,8 +1,8 @@
-import { lengthMs, readMoment } from "../server/mod.ts";
-import { parseLeaf } from "../../../core/src/record/entry/mod.ts";
-import { isMode, modes, visible, type Mode } from "../../../core/src/wire/mod.ts";
+import { lengthMs, readMoment } from "../../gate/src/server/mod.ts";
+import { parseLeaf } from "../../core/src/record/entry/mod.ts";
+import { isMode, modes, visible, type Mode } from "../../core/src/wire/mod.ts";
 import type { History } from "./history.ts";
-import { BadInput } from "./outcome.ts";
+import { BadInput } from "../../gate/src/cli/mod.ts";
 
 /** Options that choose a part of a ledger. */
 export interface SpanOptions {

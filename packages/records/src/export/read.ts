@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
-import { LedgerRefused } from "../errors.ts";
-import { tilePath, tilesOf, tileWidth, type Tile } from "../../../../core/src/record/tree/tiles.ts";
+import { LedgerRefused } from "../../../gate/src/ledger/errors.ts";
+import { tilePath, tilesOf, tileWidth, type Tile } from "../../../core/src/record/tree/tiles.ts";
 import { contractPath, evidencePath, readBounded, sizesMax } from "./layout.ts";
 
 /** A row of an export: its leaf and its evidence. */

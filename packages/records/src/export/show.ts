@@ -1,5 +1,5 @@
-import { io } from "../io.ts";
-import { progressStride, showProgress, type Progress } from "../progress.ts";
+import { io } from "../../../gate/src/cli/mod.ts";
+import { progressStride, showProgress, type Progress } from "../../../gate/src/cli/progress.ts";
 
 /** The time between two lines, without a terminal for a bar. */
 const lineMs = 10_000;

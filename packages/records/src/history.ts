@@ -1,13 +1,18 @@
 import { hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
-import { loadFunctions, recompile, type CompileOptions, type PolicySet, type Diagnostic } from "../../../core/src/contract/mod.ts";
-import { outcomeRows, parseLeaf, type StoredRow } from "../../../core/src/record/entry/mod.ts";
-import { ledgerTables, type LedgerHistory, type Rows } from "../ledger/mod.ts";
-import { good, visible, type Result } from "../../../core/src/wire/mod.ts";
-import { io } from "./io.ts";
-import { ledgerSource, type DatabaseOption } from "./ledger-source.ts";
-import { BadInput, readText } from "./outcome.ts";
+import {
+  loadFunctions,
+  recompile,
+  type CompileOptions,
+  type PolicySet,
+  type Diagnostic,
+} from "../../readers/src/contract.ts";
+import { outcomeRows, parseLeaf, type StoredRow } from "../../core/src/record/entry/mod.ts";
+import { ledgerTables, type LedgerHistory, type Rows } from "../../gate/src/ledger/mod.ts";
+import { good, visible, type Result } from "../../core/src/wire/mod.ts";
+import { io, BadInput, readText } from "../../gate/src/cli/mod.ts";
+import { ledgerSource, type DatabaseOption } from "../../gate/src/cli/ledger-source.ts";
 
 /** A row of a ledger: its leaf, which is hashed, and the evidence that the leaf commits to. */
 export type RecordedRow = Pick<StoredRow, "evidence" | "leaf" | "seq">;

@@ -7,7 +7,7 @@ import {
   type Decision,
   type Lookup,
   type Prepared,
-} from "../../../core/src/contract/mod.ts";
+} from "../../core/src/contract/mod.ts";
 import {
   answeredVerdict,
   bad,
@@ -17,7 +17,7 @@ import {
   type Mode,
   type Result,
   type Verdict,
-} from "../../../core/src/wire/mod.ts";
+} from "../../core/src/wire/mod.ts";
 
 /** A call as it reaches the gate, with its time. */
 export interface Call {

@@ -1,6 +1,6 @@
 import { open, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { flushFolder, makeFolders, readIfThere, replaceFile } from "../files/durable-file.ts";
+import { flushFolder, makeFolders, readIfThere, replaceFile } from "../../../gate/src/ledger/engine.ts";
 
 /** The number of files that are flushed together. One after another, each would wait for the disk. */
 const together = 64;

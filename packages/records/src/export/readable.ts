@@ -3,8 +3,8 @@ import { lstat, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { LedgerRefused } from "../../ledger/errors.ts";
-import type { LedgerHistory } from "../../ledger/mod.ts";
+import { LedgerRefused } from "../../../gate/src/ledger/errors.ts";
+import type { LedgerHistory } from "../../../gate/src/ledger/mod.ts";
 import {
   evidenceDigest,
   leafHash,
@@ -14,9 +14,8 @@ import {
   readCall,
   readCutInput,
   type StoredRow,
-} from "../../../../core/src/record/entry/mod.ts";
-import { io } from "../io.ts";
-import { BadInput, notWritten, type Outcome } from "../outcome.ts";
+} from "../../../core/src/record/entry/mod.ts";
+import { io, BadInput, notWritten, type Outcome } from "../../../gate/src/cli/mod.ts";
 import { csvLine } from "./csv.ts";
 import { showExport } from "./show.ts";
 

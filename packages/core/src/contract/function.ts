@@ -1,0 +1,13 @@
+/**
+ * The third entry point for contracts, for packages that add functions: what a function is, and the values it reads and
+ * returns.
+ *
+ * Does not: compile or decide.
+ */
+export type { ContractFunction } from "./core/function.ts";
+export { ownFunctions } from "./functions/functions.ts";
+export { library } from "./value/library.ts";
+export { compilePattern, type Pattern, type PatternProblem } from "./value/pattern.ts";
+export { EvaluationError } from "./value/rational.ts";
+export { boolean, listOf, recordOf, size, string } from "./value/type.ts";
+export type { Value } from "./value/value.ts";
