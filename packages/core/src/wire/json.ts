@@ -49,20 +49,30 @@ export function jsonText(value: Json): string {
   return `[${(value as readonly Json[]).map(jsonText).join(",")}]`;
 }
 
-/** The place of the first byte that is not well-formed UTF-8 (RFC 3629), or undefined if all bytes are well-formed. */
-export function findUtf8Fault(bytes: Uint8Array): JsonFault | undefined {
-  let line = 1;
-  let column = 1;
-  for (let at = 0; at < bytes.length;) {
-    const length = utf8Length(bytes, at);
-    if (length === 0) return { sentence: "invalid UTF-8", line, column };
-    if (bytes[at] === 0x0a) {
-      line += 1;
-      column = 1;
-    } else column += 1;
-    at += length;
+/**
+ * The place of the first byte that is not well-formed UTF-8 (RFC 3629), or undefined if all bytes are well-formed.
+ *
+ * @param text the decoded bytes, with U+FFFD for each fault
+ */
+export function findUtf8Fault(bytes: Uint8Array, text: string): JsonFault | undefined {
+  let [from, at] = [0, 0];
+  for (const character of text) {
+    const isSent = bytes[from] === 0xef && bytes[from + 1] === 0xbf && bytes[from + 2] === 0xbd;
+    if (character === "\ufffd" && !isSent) return place(text, at, "invalid UTF-8");
+    from += utf8Bytes(character);
+    at += character.length;
   }
   return undefined;
+}
+
+/** The length of a well-formed text in UTF-8, in bytes. */
+export function utf8Bytes(text: string): number {
+  let bytes = 0;
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0;
+    bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  }
+  return bytes;
 }
 
 class Fault extends Error {
@@ -315,20 +325,4 @@ function place(text: string, at: number, sentence: string): JsonFault {
   const before = text.slice(0, at);
   const lineStart = before.lastIndexOf("\n") + 1;
   return { sentence, line: before.split("\n").length, column: Array.from(before.slice(lineStart)).length + 1 };
-}
-
-/** The length of the well-formed sequence at `at`, 1 to 4, or 0 (Unicode 16, table 3-7). */
-function utf8Length(bytes: Uint8Array, at: number): number {
-  const first = bytes[at] ?? 0;
-  if (first < 0x80) return 1;
-  const length =
-    first >= 0xc2 && first <= 0xdf ? 2 : first >= 0xe0 && first <= 0xef ? 3 : first >= 0xf0 && first <= 0xf4 ? 4 : 0;
-  if (length === 0) return 0;
-  const low = first === 0xe0 ? 0xa0 : first === 0xf0 ? 0x90 : 0x80;
-  const high = first === 0xed ? 0x9f : first === 0xf4 ? 0x8f : 0xbf;
-  for (let next = 1; next < length; next += 1) {
-    const byte = bytes[at + next] ?? 0;
-    if (byte < (next === 1 ? low : 0x80) || byte > (next === 1 ? high : 0xbf)) return 0;
-  }
-  return length;
 }

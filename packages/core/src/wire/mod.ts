@@ -9,16 +9,16 @@
  */
 export type * from "./answers.ts";
 export { canonical, type Canonical } from "./canonical.ts";
-export { findUtf8Fault, jsonText, readJson, type Json, type JsonDocument, type JsonObject } from "./json.ts";
+export { findUtf8Fault, jsonText, readJson, utf8Bytes, type Json, type JsonDocument, type JsonObject } from "./json.ts";
 export { keyKindOf, type KeyKind } from "./key-kind.ts";
 export { limits } from "./limits.ts";
 export { isLoopback, isLoopbackUrl, isPrivateUrl } from "./loopback.ts";
 export { isPartOf, memberBelow, overlaps, pathNames, readPath } from "./member-path.ts";
-export { didYouMean, looksLike, nearest } from "./nearest.ts";
+export { didYouMean, editDistance, looksLike, nearest } from "./nearest.ts";
 export { addDecimals, Decimal, decimalText, misreadAs, parseNumber } from "./number.ts";
 export { hiddenPattern, marksPattern, quote, quoteAscii, visible } from "./quote.ts";
 export { refusals, refuse, type Refusal, type RefusalCode } from "./refusals.ts";
-export { parseCheckRequest, typeName, utf8Bytes, type CheckRequest } from "./request.ts";
+export { parseCheckRequest, typeName, type CheckRequest } from "./request.ts";
 export { bad, good, type Result } from "./result.ts";
 export { findMembers, isMemberName, memberCharactersMax, memberPattern, type MemberName } from "./spans.ts";
 export * from "./verdict.ts";

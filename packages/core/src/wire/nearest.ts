@@ -4,7 +4,7 @@ export function nearest(name: string, known: Iterable<string>): string | undefin
   let best: string | undefined;
   let bestDistance = Math.max(1, Math.floor(plain.length / 3)) + 1;
   for (const candidate of known) {
-    const distance = editDistance(plain, skeleton(candidate), bestDistance);
+    const distance = editDistance(plain, skeleton(candidate), bestDistance - 1, mayBe);
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
   return best;
@@ -29,7 +29,7 @@ export function didYouMean<Other extends string | undefined>(
 export function looksLike(a: string, b: string): boolean {
   if (a === b) return lookAlikeScripts.test(a) && /[A-Za-z]/.test(a);
   const [left, right] = [folded(a), folded(b)];
-  if (editDistance(left, right, 1) === 0) return true;
+  if (editDistance(left, right, 0, mayBe) === 0) return true;
   return isSlip(a.toLowerCase().split(/[^\p{L}\p{N}]+/u), b.toLowerCase().split(/[^\p{L}\p{N}]+/u));
 }
 
@@ -47,7 +47,7 @@ function isSlip(left: readonly string[], right: readonly string[]): boolean {
   if (only === undefined || more !== undefined) return false;
   const [a, b] = only;
   if (Math.min(a.length, b.length) < longWord || /\d/.test(a + b)) return false;
-  return `${a}s` !== b && `${b}s` !== a && editDistance(a, b, 2) === 1;
+  return `${a}s` !== b && `${b}s` !== a && editDistance(a, b, 1, mayBe) === 1;
 }
 
 /** For comparison only: removes case, compatibility forms, separators, marks and invisible characters. */
@@ -62,27 +62,46 @@ function skeleton(name: string): string {
 const lookAlikeScripts =
   /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Script=Cherokee}\p{Script=Coptic}]/u;
 
+/** A letter of a script that imitates Latin equals any letter. */
+function mayBe(one: string | undefined, other: string | undefined): boolean {
+  return one === other || (one !== undefined && lookAlikeScripts.test(one));
+}
+
 /**
- * The number of letters to add, remove, replace, or swap with a neighbour (optimal string alignment), at most `limit`.
- * A letter of a script that imitates Latin equals any letter.
+ * The number of characters to add, remove, replace, or swap with a neighbour (optimal string alignment); above `most` if
+ * it is larger. It only computes the cells within `most` of the diagonal, and stops after a row in which none is within
+ * `most`. Three rows are reused, so the cells next to a row's range are reset.
  */
-function editDistance(left: string, right: string, limit: number): number {
-  if (Math.abs(left.length - right.length) >= limit) return limit;
-  let above = Array.from({ length: right.length + 1 }, (_, index) => index);
-  let higher = above;
-  for (let row = 1; row <= left.length; row += 1) {
-    const current = [row];
-    const imitates = lookAlikeScripts.test(left.charAt(row - 1));
-    for (let column = 1; column <= right.length; column += 1) {
-      const same = imitates || left[row - 1] === right[column - 1];
-      const swap = (above[column - 1] ?? 0) + (same ? 0 : 1);
-      const crossed =
-        row > 1 && column > 1 && left[row - 1] === right[column - 2] && left[row - 2] === right[column - 1];
-      const places = crossed ? (higher[column - 2] ?? 0) + 1 : limit;
-      current.push(Math.min(swap, places, (above[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1));
+export function editDistance(
+  a: ArrayLike<string>,
+  b: ArrayLike<string>,
+  most: number,
+  isSame: (one: string | undefined, other: string | undefined) => boolean = (one, other) => one === other,
+): number {
+  const far = most + 1;
+  if (Math.abs(a.length - b.length) > most) return far;
+  let before: number[] = [];
+  let last = Array.from({ length: b.length + 2 }, (_, at) => Math.min(at, far));
+  let next: number[] = [];
+  for (let row = 1; row <= a.length; row += 1) {
+    const [from, to] = [Math.max(1, row - most), Math.min(b.length, row + most)];
+    next[from - 1] = from === 1 ? Math.min(row, far) : far;
+    let least = next[from - 1] ?? far;
+    for (let column = from; column <= to; column += 1) {
+      const changed = isSame(a[row - 1], b[column - 1]) ? 0 : 1;
+      const swapped = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      const cell = Math.min(
+        (last[column] ?? far) + 1,
+        (next[column - 1] ?? far) + 1,
+        (last[column - 1] ?? far) + changed,
+        swapped ? (before[column - 2] ?? far) + 1 : far,
+      );
+      next[column] = cell;
+      least = Math.min(least, cell);
     }
-    if (Math.min(...current, ...above) >= limit) return limit;
-    [higher, above] = [above, current];
+    next[to + 1] = far;
+    if (least > most) return far;
+    [before, last, next] = [last, next, before];
   }
-  return above[right.length] ?? limit;
+  return last[b.length] ?? far;
 }

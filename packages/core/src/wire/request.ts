@@ -1,4 +1,4 @@
-import { readJson, type Json, type JsonObject } from "./json.ts";
+import { readJson, utf8Bytes, type Json, type JsonObject } from "./json.ts";
 import { limits } from "./limits.ts";
 import { didYouMean } from "./nearest.ts";
 import { quote } from "./quote.ts";
@@ -112,14 +112,4 @@ export function typeName(value: Json): string {
   if (typeof value === "boolean") return "a boolean";
   if (Array.isArray(value)) return "an array";
   return value instanceof Map ? "an object" : "a number";
-}
-
-/** The length of a well-formed text in UTF-8, in bytes. */
-export function utf8Bytes(text: string): number {
-  let bytes = 0;
-  for (const character of text) {
-    const code = character.codePointAt(0) ?? 0;
-    bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-  }
-  return bytes;
 }

@@ -33,7 +33,8 @@ export const addressFunctions: readonly ContractFunction[] = [
     load: ipaddr.load,
     run: ([text]) => {
       const address = readAddress(text as string);
-      const [version, spelled] = address.kind() === "ipv4" ? [4, address.toString()] : [6, spellIpv6(address as IPv6)];
+      const [version, spelled] =
+        address.kind() === "ipv4" ? [4, address.toString()] : [6, (address as IPv6).toRFC5952String()];
       return new Map<string, number | string | boolean>([
         ["version", version],
         ["text", spelled],
@@ -71,11 +72,6 @@ export function readAddress(text: string): IPv4 | IPv6 {
   const address = ipaddr.use().IPv6.parse(text);
   if (carriesIpv4(address)) throw new EvaluationError(`${text} is an IPv6 address that contains an IPv4 address`);
   return address;
-}
-
-/** The IPv6 address in the spelling of RFC 5952. */
-export function spellIpv6(address: IPv6): string {
-  return address.toRFC5952String();
 }
 
 /** Networks in public space that only machines inside a cloud reach, as the clouds' own pages name them. */

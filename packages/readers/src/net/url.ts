@@ -96,15 +96,15 @@ function readAuthority(authority: string): { readonly host: string; readonly por
 
 /** The platform's parser must return the host and path as written. Otherwise it changed the host, or removed `..`. */
 function checkParsed(text: string, host: string, path: string): void {
-  const parsed = parse(text);
+  const parsed = attempt(() => new URL(text));
   if (parsed === undefined) refuse("it is not a URL");
   if (parsed.hostname !== host) refuse(`its host would be read as ${parsed.hostname}`);
   if (parsed.pathname !== (path === "" ? "/" : path)) refuse(`its path would be read as ${parsed.pathname}`);
 }
 
-function parse(text: string): InstanceType<typeof URL> | undefined {
+function attempt<Found>(run: () => Found): Found | undefined {
   try {
-    return new URL(text);
+    return run();
   } catch {
     return undefined;
   }
@@ -120,16 +120,7 @@ function checkPath(path: string): void {
       refuse(`its path contains ${escape}, an encoded separator, control or plain character`);
   }
   if (/%25[0-9A-Fa-f]{2}/.test(path)) refuse("its path is encoded twice");
-  if (!isUtf8(path)) refuse("its path is encoded, but not in UTF-8");
-}
-
-function isUtf8(path: string): boolean {
-  try {
-    decodeURIComponent(path);
-    return true;
-  } catch {
-    return false;
-  }
+  if (attempt(() => decodeURIComponent(path)) === undefined) refuse("its path is encoded, but not in UTF-8");
 }
 
 function refuse(why: string): never {

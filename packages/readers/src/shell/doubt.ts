@@ -46,11 +46,6 @@ export function checkValue(value: string): void {
  * @throws {EvaluationError}
  */
 export function checkCharacters(text: string): void {
-  for (const character of text) {
-    const code = character.codePointAt(0) ?? 0;
-    const isControl = (code < 32 && code !== 9 && code !== 10) || (code >= 127 && code < 160);
-    const turns = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code === 0x061c;
-    if (isControl || turns || code === 0xfeff) doubt("it has a control character");
-    if (code >= 0xd800 && code <= 0xdfff) doubt("it has half of a character");
-  }
+  const [odd] = /(?![\t\n])\p{Cc}|[\u061c\u202a-\u202e\u2066-\u2069\ufeff]|\p{Cs}/u.exec(text) ?? [];
+  if (odd !== undefined) doubt(odd.isWellFormed() ? "it has a control character" : "it has half of a character");
 }

@@ -1,21 +1,17 @@
 import { quote } from "../../../core/src/wire/mod.ts";
 import { doubt } from "./doubt.ts";
 import { isDevice } from "./folders.ts";
-import { literal, type Arg } from "./words.ts";
+import { isIn, literal, optionsIn, type Arg } from "./words.ts";
 
-/** The options with which a program that runs code receives this code. */
+/** The options with which a program that runs code receives this code. Spaces separate the options in a list. */
 export interface Interpreter {
   readonly language: string;
-  /** Letters of options: those whose value is code, those with another value, and those with only an attached value. */
+  /** Options whose value is code, those with another value, and those with only an attached value. */
   readonly codes?: string;
   readonly values?: string;
   readonly attached?: string;
-  /** The long names of the same options. */
-  readonly longCodes?: string;
-  readonly longValues?: string;
-  /** Letters of options with which the code is elsewhere: in a module or a file. */
+  /** Options with which the code is elsewhere: in a module or a file. */
   readonly elsewhere?: string;
-  readonly longElsewhere?: string;
   /** The first word, or the word at this index, is code. */
   readonly codeWord?: number;
   /** A word after which the next word is code: `deno eval`. */
@@ -26,57 +22,56 @@ export interface Interpreter {
   readonly client?: boolean;
 }
 
-const python: Interpreter = { language: "python", codes: "c", elsewhere: "m", values: "WX", reads: true };
+const python: Interpreter = { language: "python", codes: "-c", elsewhere: "-m", values: "-W -X", reads: true };
 const node: Interpreter = {
   language: "javascript",
-  codes: "ep",
-  longCodes: "eval print",
-  values: "rC",
-  longValues: "require import loader experimental-loader conditions env-file title",
-  longElsewhere: "test run test-only",
+  codes: "-e -p --eval --print",
+  values: "-r -C --require --import --loader --experimental-loader --conditions --env-file --title",
+  elsewhere: "--test --run --test-only",
   reads: true,
 };
-const ruby: Interpreter = { language: "ruby", codes: "e", values: "rIECF", attached: "0iKTWx", reads: true };
-const perl: Interpreter = { language: "perl", codes: "eE", values: "I", attached: "0CDFiMmlVx", reads: true };
+const ruby: Interpreter = {
+  language: "ruby",
+  codes: "-e",
+  values: "-r -I -E -C -F",
+  attached: "-0 -i -K -T -W -x",
+  reads: true,
+};
+const perl: Interpreter = {
+  language: "perl",
+  codes: "-e -E",
+  values: "-I",
+  attached: "-0 -C -D -F -i -M -m -l -V -x",
+  reads: true,
+};
 const psql: Interpreter = {
   language: "sql",
-  codes: "c",
-  longCodes: "command",
-  elsewhere: "fl",
-  longElsewhere: "file list",
-  values: "dhpUvFPRTLo",
-  longValues: "dbname host port username variable set field-separator pset record-separator output log-file",
+  codes: "-c --command",
+  elsewhere: "-f -l --file --list",
+  values:
+    "-d -h -p -U -v -F -P -R -T -L -o --dbname --host --port --username --variable --set --field-separator --pset " +
+    "--record-separator --output --log-file",
   reads: true,
   client: true,
 };
 const mysql: Interpreter = {
   language: "sql",
-  codes: "e",
-  longCodes: "execute",
-  values: "hPuDS",
-  attached: "p",
-  longValues: "host port user database socket",
+  codes: "-e --execute",
+  values: "-h -P -u -D -S --host --port --user --database --socket",
+  attached: "-p",
   reads: true,
   client: true,
 };
-const awk: Interpreter = {
-  language: "awk",
-  codes: "e",
-  longCodes: "source",
-  values: "Fvi",
-  elsewhere: "f",
-  codeWord: 0,
-};
+const awk: Interpreter = { language: "awk", codes: "-e --source", values: "-F -v -i", elsewhere: "-f", codeWord: 0 };
 const sed: Interpreter = {
   language: "sed",
-  codes: "e",
-  longCodes: "expression",
-  attached: "il",
-  elsewhere: "f",
+  codes: "-e --expression",
+  attached: "-i -l",
+  elsewhere: "-f",
   codeWord: 0,
   client: true,
 };
-const vim: Interpreter = { language: "vim", codes: "c", longCodes: "cmd", values: "SuUiTwW", client: true };
+const vim: Interpreter = { language: "vim", codes: "-c --cmd", values: "-S -u -U -i -T -w -W", client: true };
 
 export const interpreters: ReadonlyMap<string, Interpreter> = new Map(
   Object.entries<Interpreter>({
@@ -90,12 +85,12 @@ export const interpreters: ReadonlyMap<string, Interpreter> = new Map(
     ruby,
     jruby: ruby,
     perl,
-    php: { language: "php", codes: "rBRE", values: "cdz", elsewhere: "fFS", reads: true },
-    lua: { language: "lua", codes: "e", values: "l", reads: true },
-    luajit: { language: "lua", codes: "e", values: "lj", reads: true },
-    rscript: { language: "r", codes: "e" },
-    julia: { language: "julia", codes: "eE", longCodes: "eval print", values: "LpJtC", reads: true },
-    osascript: { language: "applescript", codes: "e", values: "ls", reads: true },
+    php: { language: "php", codes: "-r -B -R -E", values: "-c -d -z", elsewhere: "-f -F -S", reads: true },
+    lua: { language: "lua", codes: "-e", values: "-l", reads: true },
+    luajit: { language: "lua", codes: "-e", values: "-l -j", reads: true },
+    rscript: { language: "r", codes: "-e" },
+    julia: { language: "julia", codes: "-e -E --eval --print", values: "-L -p -J -t -C", reads: true },
+    osascript: { language: "applescript", codes: "-e", values: "-l -s", reads: true },
     psql,
     mysql,
     mariadb: mysql,
@@ -111,7 +106,7 @@ export const interpreters: ReadonlyMap<string, Interpreter> = new Map(
     nvim: vim,
     ex: vim,
     view: vim,
-    emacs: { language: "elisp", longCodes: "eval execute", longValues: "load funcall", client: true },
+    emacs: { language: "elisp", codes: "--eval --execute", values: "--load --funcall", client: true },
   }),
 );
 
@@ -169,59 +164,45 @@ export function givenCode(name: string, interpreter: Interpreter, args: readonly
     if (args.length === 1 && said.has(arg.text)) return { codes, isElsewhere: true };
     const option = readOption(interpreter, arg, args[at + 1]);
     if (option.code !== undefined) codes.push(option.code);
-    isElsewhere ||= option.isElsewhere;
-    isSure &&= option.isKnown;
-    at += option.skips;
+    isElsewhere ||= option.isElsewhere === true;
+    isSure &&= option.isUnknown !== true;
+    if (option.takesNext === true) at += 1;
     // Everything after the code or the module belongs to that code: `python -c code -c other`.
-    if (interpreter.language === "python" && (option.code !== undefined || option.isElsewhere)) break;
+    if (interpreter.language === "python" && (option.code !== undefined || option.isElsewhere === true)) break;
   }
   return { codes, isElsewhere: isElsewhere || interpreter.reads !== true };
 }
 
 interface Option {
   readonly code?: Arg;
-  readonly isElsewhere: boolean;
-  readonly isKnown: boolean;
-  readonly skips: number;
+  readonly isElsewhere?: boolean;
+  readonly isUnknown?: boolean;
+  /** Its value is the next word. */
+  readonly takesNext?: boolean;
 }
 
 function readOption(interpreter: Interpreter, arg: Arg, next: Arg | undefined): Option {
   const { text } = arg;
-  const value = { ...(next ?? literal("")) };
-  if (text.startsWith("+"))
-    return { code: { ...arg, text: text.slice(1) }, isElsewhere: false, isKnown: true, skips: 0 };
-  if (text.startsWith("--")) {
-    const [name = "", ...rest] = text.slice(2).split("=");
-    const attached = rest.length > 0 ? { ...arg, text: rest.join("=") } : undefined;
-    const skips = attached === undefined ? 1 : 0;
-    if (matches(interpreter.longCodes, name))
-      return { code: attached ?? value, isElsewhere: false, isKnown: true, skips };
-    if (matches(interpreter.longElsewhere, name)) {
-      checkCodeFile(attached ?? value);
-      return { isElsewhere: true, isKnown: true, skips: 0 };
-    }
-    if (matches(interpreter.longValues, name)) return { isElsewhere: false, isKnown: true, skips };
-    return { isElsewhere: false, isKnown: attached !== undefined, skips: 0 };
-  }
-  for (let at = 1; at < text.length; at += 1) {
-    const letter = text[at] ?? "";
-    const attached = at + 1 < text.length ? { ...arg, text: text.slice(at + 1) } : undefined;
-    const skips = attached === undefined ? 1 : 0;
+  if (text.startsWith("+")) return { code: { ...arg, text: text.slice(1) } };
+  const isLong = text.startsWith("--");
+  for (const [option, attached] of optionsIn(text)) {
+    const takesNext = attached === undefined;
+    const value = takesNext ? (next ?? literal("")) : { ...arg, text: attached };
     // `node -pe code`: both letters take code.
-    if (interpreter.codes?.includes(letter) === true && !isCodes(interpreter, attached?.text))
-      return { code: attached ?? value, isElsewhere: false, isKnown: true, skips };
-    if (interpreter.elsewhere?.includes(letter) === true) {
-      checkCodeFile(attached ?? value);
-      return { isElsewhere: true, isKnown: true, skips };
+    const isMore =
+      interpreter.language === "javascript" && !isLong && !takesNext && isLetters(attached, interpreter.codes);
+    if (isAmong(interpreter.codes, option) && !isMore) return { code: value, takesNext };
+    if (isAmong(interpreter.elsewhere, option)) {
+      checkCodeFile(value);
+      return { isElsewhere: true, takesNext: takesNext && !isLong };
     }
-    if (interpreter.values?.includes(letter) === true) return { isElsewhere: false, isKnown: true, skips };
-    if (interpreter.attached?.includes(letter) === true) {
-      // `perl -lane code`, `perl -i -pe code`, `sed -ie`: the attached text may be further letters.
-      if (!/[A-Za-z]$/.test(text) || interpreter.language === "sed")
-        return { isElsewhere: false, isKnown: true, skips: 0 };
-    }
+    if (isAmong(interpreter.values, option)) return { takesNext };
+    if (isLong) return { isUnknown: takesNext };
+    // `perl -lane code`, `perl -i -pe code`, `sed -ie`: the attached text may be further letters.
+    const mayGoOn = /[A-Za-z]$/.test(text) && interpreter.language !== "sed";
+    if (isIn(interpreter.attached, option) && !mayGoOn) return {};
   }
-  return { isElsewhere: false, isKnown: true, skips: 0 };
+  return {};
 }
 
 /** @throws {EvaluationError} if the code is not in a file */
@@ -229,15 +210,14 @@ function checkCodeFile({ text }: Arg): void {
   if (text === "-" || isDevice(text)) doubt(`the code that is read from ${quote(text)} is known only when it runs`);
 }
 
-function isCodes({ codes, language }: Interpreter, text: string | undefined): boolean {
-  return (
-    language === "javascript" &&
-    text !== undefined &&
-    Array.from(text).every((letter) => codes?.includes(letter) === true)
-  );
+/** Is each of the letters one of these options? */
+function isLetters(letters: string, options: string | undefined): boolean {
+  return Array.from(letters).every((letter) => isIn(options, `-${letter}`));
 }
 
-/** Long options may be abbreviated if the rest is unambiguous. */
-function matches(list: string | undefined, name: string): boolean {
-  return (list ?? "").split(" ").some((option) => option === name || (name.length > 2 && option.startsWith(name)));
+/** Is the option one of these? Long options may be abbreviated if the rest is unambiguous. */
+function isAmong(options: string | undefined, option: string): boolean {
+  return (
+    isIn(options, option) || (option.length > 4 && options?.split(" ").some((each) => each.startsWith(option)) === true)
+  );
 }

@@ -1,6 +1,6 @@
 import { quote } from "../../../core/src/wire/mod.ts";
 import { doubt } from "./doubt.ts";
-import { literal, subcommandIndex, type Arg } from "./words.ts";
+import { literal, optionsIn, subcommandIndex, type Arg } from "./words.ts";
 
 /** Shells whose code the gate reads. */
 export const shells: ReadonlySet<string> = new Set(["sh", "bash", "dash", "ash"]);
@@ -59,27 +59,26 @@ export function renames(name: string, args: readonly Arg[]): boolean {
   return (name === "hash" || name === "enable") && args.some(({ text, known }) => !known || text.startsWith("-"));
 }
 
-/** Options of programs whose value a shell runs. Letters first, then long names. */
-const runsValue: ReadonlyMap<string, { readonly letters: string; readonly long: readonly string[] }> = new Map(
+/** Options of programs whose value a shell runs. */
+const runsValue: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries({
-    tar: [
-      "IF",
-      "checkpoint-action to-command use-compress-program info-script new-volume-script rsh-command rmt-command",
-    ],
-    rsync: ["e", "rsh rsync-path"],
-    sort: ["", "compress-program"],
-    rg: ["", "pre hostname-bin"],
-    man: ["PH", "pager html"],
-    split: ["", "filter"],
-    zip: ["", "unzip-command"],
-    nc: ["ec", "exec sh-exec"],
-    ncat: ["ec", "exec sh-exec lua-exec"],
-    make: ["", "eval"],
-    fd: ["xX", "exec exec-batch"],
-    fdfind: ["xX", "exec exec-batch"],
-    go: ["", "exec toolexec vettool"],
-    git: ["", "upload-pack receive-pack exec extcmd open-files-in-pager"],
-  }).map(([name, [letters = "", long = ""]]) => [name, { letters, long: long.split(" ") }]),
+    tar:
+      "-I -F --checkpoint-action --to-command --use-compress-program --info-script --new-volume-script --rsh-command " +
+      "--rmt-command",
+    rsync: "-e --rsh --rsync-path",
+    sort: "--compress-program",
+    rg: "--pre --hostname-bin",
+    man: "-P -H --pager --html",
+    split: "--filter",
+    zip: "--unzip-command",
+    nc: "-e -c --exec --sh-exec",
+    ncat: "-e -c --exec --sh-exec --lua-exec",
+    make: "--eval",
+    fd: "-x -X --exec --exec-batch",
+    fdfind: "-x -X --exec --exec-batch",
+    go: "--exec --toolexec --vettool",
+    git: "--upload-pack --receive-pack --exec --extcmd --open-files-in-pager",
+  }).map(([name, options]) => [name, options.split(" ")]),
 );
 
 /**
@@ -119,18 +118,18 @@ export function checkPatternOptions(name: string, args: readonly Arg[]): void {
  * The attached value of an option that runs its value, empty if the value is the next word; undefined for other
  * options.
  */
-function valueOf(text: string, { letters, long }: { letters: string; long: readonly string[] }): string | undefined {
+function valueOf(text: string, options: readonly string[]): string | undefined {
   if (text.startsWith("--")) {
-    const [name = "", ...rest] = text.slice(2).split("=");
-    const isLong = name !== "" && name !== "checkpoint" && long.some((option) => option.startsWith(name));
-    return isLong ? rest.join("=") : undefined;
+    const [[name = "", value = ""] = []] = optionsIn(text);
+    const isLong = name !== "--" && name !== "--checkpoint" && options.some((option) => option.startsWith(name));
+    return isLong ? value : undefined;
   }
   // Long options of Go programs begin with one dash or two.
-  const [name = "", ...value] = text.slice(1).split("=");
-  if (letters === "" && text.startsWith("-") && long.includes(name)) return value.join("=");
+  const [word = "", ...rest] = text.split("=");
+  if (options.includes(`-${word}`) && options.every((option) => option.startsWith("--"))) return rest.join("=");
   if (!/^-[A-Za-z0-9]/.test(text)) return undefined;
-  const at = Array.from(text).findIndex((letter, index) => index > 0 && letters.includes(letter));
-  return at < 0 ? undefined : text.slice(at + 1);
+  for (const [option, value = ""] of optionsIn(text)) if (options.includes(option)) return value;
+  return undefined;
 }
 
 /** Settings of git that name no program; a dot at the end includes all settings below. */

@@ -112,28 +112,19 @@ function readInner(reading: Reading, name: string, args: readonly Arg[], call: C
   const interpreter = interpreterOf(base);
   if (interpreter !== undefined) return readScript(reading, base, interpreter, args, call);
   const dashes = args.findIndex(({ text }) => text === "--");
-  if (
-    /^(?:kubectl|oc)$/.test(base) &&
-    args.some(({ text }) => text === "exec") &&
-    dashes >= 0 &&
-    dashes + 1 < args.length
-  )
-    return readCall(reading, {
-      ...call,
-      words: args.slice(dashes + 1),
-      wrapper: base,
-      variables: [],
-      input: "elsewhere",
-      calls: call.calls + 1,
-    });
-  const verbs = runners.get(base);
-  if (verbs !== undefined && args[0]?.text.startsWith("-") === true && args.some(({ text }) => verbs.includes(text)))
-    doubt(`${quote(name)} with ${quote(args[0].text)} is not known here`);
-  if (verbs?.includes(args[0]?.text ?? "") === true && args.length > 1) {
-    if (args[1]?.text.startsWith("-") === true)
-      doubt(`${quote(name)} with ${quote(args[1]?.text ?? "")} is not known here`);
-    readCall(reading, { ...call, words: args.slice(1), wrapper: base, variables: [], calls: call.calls + 1 });
-  }
+  if (/^(?:kubectl|oc)$/.test(base) && args.some(({ text }) => text === "exec") && dashes >= 0)
+    return readInside(reading, base, args.slice(dashes + 1), { ...call, input: "elsewhere" });
+  const verb = runners.get(base);
+  const [first, second] = args;
+  if (verb === undefined || !args.some(({ text }) => text === verb)) return;
+  const option = [first, first?.text === verb ? second : undefined].find((arg) => arg?.text.startsWith("-") === true);
+  if (option !== undefined) doubt(`${quote(name)} with ${quote(option.text)} is not known here`);
+  if (first?.text === verb) readInside(reading, base, args.slice(1), call);
+}
+
+/** Reads the command, if there is one, that another command runs with the same input. */
+function readInside(reading: Reading, wrapper: string, words: readonly Arg[], call: Call): void {
+  if (words.length > 0) readCall(reading, { ...call, words, wrapper, variables: [], calls: call.calls + 1 });
 }
 
 function readWrapped(reading: Reading, name: string, wrapper: Wrapper, args: readonly Arg[], call: Call): void {
@@ -222,7 +213,7 @@ function readFind(reading: Reading, args: readonly Arg[], call: Call): void {
     const words = (end < 0 ? rest : rest.slice(0, end)).map((arg) => placed(arg, "{}"));
     if (words.length === 0) doubt("`find` has an `-exec` without a command");
     if (args[at]?.text.endsWith("dir") === true) reading.moves.push(undefined);
-    readCall(reading, { ...call, words, input: "elsewhere", variables: [], wrapper: "find", calls: call.calls + 1 });
+    readInside(reading, "find", words, { ...call, input: "elsewhere" });
     at += words.length;
   }
 }

@@ -31,16 +31,19 @@ export function putIn(text: string): Arg {
 
 export function readWord(word: Word, shapes: Pick<Shapes, "braces"> = understood): Arg {
   const home = /(?:^|[=:])~/.test(word.text);
-  const found = (word.parts ?? []).map(readPart);
   const bare = word.parts === undefined ? word.text : word.parts.map(bareText).join("");
-  const text = word.parts === undefined ? word.value : found.map((part) => part.text).join("");
+  const found = word.parts === undefined ? literal(word.value) : joined(word.parts.map(readPart));
+  return { ...found, known: found.known && !home && shapes.braces(bare.replace(/\\./gs, "")) };
+}
+
+function joined(parts: readonly Arg[]): Arg {
   return {
-    text,
-    fixed: word.parts === undefined ? text : found.map((part) => part.fixed).join(""),
-    known: !home && shapes.braces(bare.replace(/\\./gs, "")) && found.every(({ known }) => known),
-    glob: found.some(({ glob }) => glob),
-    single: found.every(({ single }) => single),
-    process: found.some(({ process }) => process),
+    text: parts.map(({ text }) => text).join(""),
+    fixed: parts.map(({ fixed }) => fixed).join(""),
+    known: parts.every(({ known }) => known),
+    glob: parts.some(({ glob }) => glob),
+    single: parts.every(({ single }) => single),
+    process: parts.some(({ process }) => process),
   };
 }
 
@@ -57,15 +60,10 @@ function readPart(part: WordPart): Arg {
       return literal(part.value);
     case "DoubleQuoted":
     case "LocaleString": {
-      const inner = part.parts.map(readPart);
-      const isList = part.parts.some(({ text }) => /^\$(?:@|\{.*[@*]\]?)/s.test(text));
-      return {
-        ...literal(inner.map(({ text }) => text).join("")),
-        fixed: inner.map(({ fixed }) => fixed).join(""),
-        // The locale may translate `$"..."`.
-        known: part.type === "DoubleQuoted" && inner.every(({ known }) => known),
-        single: !isList,
-      };
+      const { text, fixed, known } = joined(part.parts.map(readPart));
+      const isList = part.parts.some((inner) => /^\$(?:@|\{.*[@*]\]?)/s.test(inner.text));
+      // The locale may translate `$"..."`.
+      return { ...literal(text), fixed, known: known && part.type === "DoubleQuoted", single: !isList };
     }
     case "Glob":
     case "ExtendedGlob":
@@ -115,6 +113,19 @@ function wordsBeside(node: SyntaxNode): readonly Word[] {
     default:
       return [];
   }
+}
+
+/** The options in a word, each with the text attached to it: `--mode=x` is one, `-rf` is `-r` with `f`, and `-f`. */
+export function* optionsIn(text: string): Generator<readonly [option: string, value: string | undefined]> {
+  if (text.startsWith("--")) {
+    const at = text.indexOf("=");
+    yield at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
+  } else for (let at = 1; at < text.length; at += 1) yield [`-${text.charAt(at)}`, text.slice(at + 1) || undefined];
+}
+
+/** Is the option one of these, which spaces separate? */
+export function isIn(options: string | undefined, option: string): boolean {
+  return options !== undefined && options.split(" ").includes(option);
 }
 
 /**

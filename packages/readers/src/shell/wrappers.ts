@@ -1,17 +1,12 @@
 import { quote } from "../../../core/src/wire/mod.ts";
 import { checkValue, doubt } from "./doubt.ts";
-import { literal, type Arg } from "./words.ts";
+import { isIn, literal, optionsIn, type Arg } from "./words.ts";
 
 /** The arguments of a program that runs other programs. An option that is not listed here is refused. */
 export interface Wrapper {
-  /** Letters of options without a value, with a value, and with an optional attached value. */
-  readonly flags?: string;
-  readonly values?: string;
-  readonly attached?: string;
-  /** Long options: without a value, with one, and with an optional value that `=` attaches. */
+  /** Options as getopt(1) lists them: `f` has no value, `n:` has one, `e::` has an optional one, which is attached. */
+  readonly short?: string;
   readonly long?: string;
-  readonly longValues?: string;
-  readonly longAttached?: string;
   /** Options whose value is code for a shell, and options with which nothing runs. */
   readonly codes?: string;
   readonly queries?: string;
@@ -32,179 +27,121 @@ export interface Wrapper {
 export const wrappers: ReadonlyMap<string, Wrapper> = new Map(
   Object.entries<Wrapper>({
     sudo: {
-      flags: "AbEHkKnPSBiNs",
-      values: "CDghprRtTuU",
-      long: "askpass background preserve-env set-home reset-timestamp non-interactive preserve-groups stdin bell login shell",
-      longValues: "close-from chdir group host prompt chroot role type command-timeout user other-user",
-      longAttached: "preserve-env",
+      short: "AbEHkKnPSBiNsC:D:g:h:p:r:R:t:T:u:U:",
+      long:
+        "askpass background set-home reset-timestamp non-interactive preserve-groups stdin bell login shell " +
+        "close-from: chdir: group: host: prompt: chroot: role: type: command-timeout: user: other-user: preserve-env::",
       queries: "-l -v -V -h --list --validate --version --help",
       assigns: true,
       shell: true,
     },
-    doas: { flags: "nsL", values: "aCu", shell: true },
-    pkexec: { long: "disable-internal-agent keep-cwd", longValues: "user", queries: "--version --help" },
+    doas: { short: "nsLa:C:u:", shell: true },
+    pkexec: { long: "disable-internal-agent keep-cwd user:", queries: "--version --help" },
     env: {
-      flags: "i0v",
-      values: "uCa",
-      long: "ignore-environment null debug",
-      longValues: "unset chdir argv0",
-      longAttached: "block-signal default-signal ignore-signal",
+      short: "i0vu:C:a:",
+      long: "ignore-environment null debug unset: chdir: argv0: block-signal:: default-signal:: ignore-signal::",
       codes: "-S --split-string",
       dash: true,
       queries: "--help --version",
       assigns: true,
     },
     nohup: { queries: "--help --version" },
-    setsid: { flags: "cfw", long: "ctty fork wait", queries: "--help --version -h -V" },
+    setsid: { short: "cfw", long: "ctty fork wait", queries: "--help --version -h -V" },
     time: {
-      flags: "apqvl",
-      values: "fo",
-      long: "append portability quiet verbose",
-      longValues: "format output",
+      short: "apqvlf:o:",
+      long: "append portability quiet verbose format: output:",
       queries: "--help --version -V",
     },
-    nice: { values: "n", longValues: "adjustment", attached: "0123456789", queries: "--help --version" },
-    ionice: {
-      flags: "t",
-      values: "cn",
-      long: "ignore",
-      longValues: "class classdata",
-      queries: "-p -P -u --pid --help",
-    },
-    chrt: { flags: "abdfiomrvR", values: "TPD", operands: 1, queries: "-p --pid -m --max --help" },
-    taskset: { flags: "ac", operands: 1, long: "all-tasks cpu-list", queries: "-p --pid --help --version" },
+    nice: { short: "n:0::1::2::3::4::5::6::7::8::9::", long: "adjustment:", queries: "--help --version" },
+    ionice: { short: "tc:n:", long: "ignore class: classdata:", queries: "-p -P -u --pid --help" },
+    chrt: { short: "abdfiomrvRT:P:D:", operands: 1, queries: "-p --pid -m --max --help" },
+    taskset: { short: "ac", long: "all-tasks cpu-list", operands: 1, queries: "-p --pid --help --version" },
     timeout: {
-      flags: "vfp",
-      values: "ks",
-      long: "foreground preserve-status verbose",
-      longValues: "kill-after signal",
+      short: "vfpk:s:",
+      long: "foreground preserve-status verbose kill-after: signal:",
       operands: 1,
       queries: "--help --version",
     },
-    gtimeout: {
-      flags: "vfp",
-      values: "ks",
-      long: "foreground preserve-status",
-      longValues: "kill-after signal",
-      operands: 1,
-    },
-    stdbuf: { values: "ioe", longValues: "input output error", queries: "--help --version" },
-    unbuffer: { flags: "p" },
-    command: { flags: "p", queries: "-v -V" },
+    gtimeout: { short: "vfpk:s:", long: "foreground preserve-status kill-after: signal:", operands: 1 },
+    stdbuf: { short: "i:o:e:", long: "input: output: error:", queries: "--help --version" },
+    unbuffer: { short: "p" },
+    command: { short: "p", queries: "-v -V" },
     builtin: {},
-    exec: { flags: "cl", values: "a" },
+    exec: { short: "cla:" },
     busybox: { queries: "--help --list --install" },
     toybox: { queries: "--help --list" },
     xargs: {
-      flags: "0oprtx",
-      values: "adEILnPsJRS",
-      attached: "eil",
-      long: "null open-tty interactive no-run-if-empty verbose exit show-limits",
-      longValues: "arg-file delimiter max-lines max-args max-procs max-chars process-slot-var",
-      longAttached: "eof replace max-lines",
+      short: "0oprtxa:d:E:I:L:n:P:s:J:R:S:e::i::l::",
+      long:
+        "null open-tty interactive no-run-if-empty verbose exit show-limits " +
+        "arg-file: delimiter: max-args: max-procs: max-chars: process-slot-var: eof:: replace:: max-lines::",
       queries: "--help --version",
       places: "-I -J -i --replace",
     },
     watch: {
-      flags: "bcdegtxrpwC",
-      values: "nqs",
-      long: "beep color no-color differences errexit chgexit no-title exec precise no-rerun no-wrap",
-      longValues: "interval equexit",
+      short: "bcdegtxrpwCn:q:s:",
+      long: "beep color no-color differences errexit chgexit no-title exec precise no-rerun no-wrap interval: equexit:",
       queries: "--help --version -h -v",
       joined: true,
     },
     ssh: {
-      flags: "46AaCfgKkMNnqsTtvXxYy",
-      values: "BbcDEeFIiJLlmOPpRSWw",
+      short: "46AaCfgKkMNnqsTtvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:P:p:R:S:W:w:",
       operands: 1,
       joined: true,
       queries: "-G -Q -V -O -N -W",
       shell: true,
     },
-    strace: { flags: "cCdfFhiknqrtTuvVwxyYzZ", values: "aeEoOpPsSUbXI", queries: "-V -h" },
-    ltrace: { flags: "bcCfiLrStTV", values: "aAeElnopsuxX", queries: "-V -h" },
+    strace: { short: "cCdfFhiknqrtTuvVwxyYzZa:e:E:o:O:p:P:s:S:U:b:X:I:", queries: "-V -h" },
+    ltrace: { short: "bcCfiLrStTVa:A:e:E:l:n:o:p:s:u:x:X:", queries: "-V -h" },
     catchsegv: {},
     noglob: {},
     nocorrect: {},
     "-": {},
-    chroot: {
-      longValues: "groups userspec",
-      long: "skip-chdir",
-      operands: 1,
-      shell: true,
-      queries: "--help --version",
-    },
-    unshare: {
-      shell: true,
-      flags: "muinpUCTrfc",
-      long: "mount uts ipc net pid user map-root-user fork",
-      longAttached: "mount-proc",
-    },
+    chroot: { long: "skip-chdir groups: userspec:", operands: 1, shell: true, queries: "--help --version" },
+    unshare: { short: "muinpUCTrfc", long: "mount uts ipc net pid user map-root-user fork mount-proc::", shell: true },
     flock: {
-      flags: "senuoFx",
-      values: "wE",
-      long: "shared exclusive nonblock unlock close no-fork verbose",
-      longValues: "wait timeout conflict-exit-code",
+      short: "senuoFxw:E:",
+      long: "shared exclusive nonblock unlock close no-fork verbose wait: timeout: conflict-exit-code:",
       operands: 1,
       codes: "-c --command",
       queries: "--help --version",
     },
     su: {
+      short: "lmpPg:G:s:w:",
+      long: "login preserve-environment group: shell:",
       dash: true,
       shell: true,
       operands: 1,
-      flags: "lmpP",
-      values: "gGsw",
-      long: "login preserve-environment",
-      longValues: "group shell",
       codes: "-c --command",
     },
     runuser: {
+      short: "lmpPg:G:s:w:",
+      long: "group: shell:",
       dash: true,
       shell: true,
       operands: 1,
-      flags: "lmpP",
-      values: "gGsw",
-      longValues: "group shell",
       codes: "-c --command",
     },
     script: {
+      short: "aefqtI:O:B:T:E:m:o:",
+      long: "append flush quiet return",
       shell: true,
       operands: 1,
-      flags: "aefqt",
-      values: "IOBTEmo",
-      long: "append flush quiet return",
       codes: "-c --command",
     },
-    caffeinate: { flags: "dimsu", values: "tw" },
-    arch: { flags: "x", long: "x86_64 arm64" },
-    rlwrap: { flags: "acinrRvw", values: "bCDfHlOpsSz" },
-    fakeroot: { values: "lsibf", flags: "u", queries: "--help --version -h -v" },
-    "xvfb-run": {
-      flags: "al",
-      values: "efnpsw",
-      long: "auto-servernum",
-      longValues: "server-args server-num error-file",
-    },
+    caffeinate: { short: "dimsut:w:" },
+    arch: { short: "x", long: "x86_64 arm64" },
+    rlwrap: { short: "acinrRvwb:C:D:f:H:l:O:p:s:S:z:" },
+    fakeroot: { short: "ul:s:i:b:f:", queries: "--help --version -h -v" },
+    "xvfb-run": { short: "ale:f:n:p:s:w:", long: "auto-servernum server-args: server-num: error-file:" },
   }),
 );
 
 /** Two-word forms: `uv run pytest`. Options between them and the command are refused. */
-export const runners: ReadonlyMap<string, readonly string[]> = new Map(
-  Object.entries({
-    uv: ["run"],
-    poetry: ["run"],
-    pipenv: ["run"],
-    rye: ["run"],
-    hatch: ["run"],
-    pdm: ["run"],
-    bundle: ["exec"],
-    pnpm: ["exec"],
-    asdf: ["exec"],
-    rbenv: ["exec"],
-    pyenv: ["exec"],
-  }),
-);
+export const runners: ReadonlyMap<string, string> = new Map([
+  ...["uv", "poetry", "pipenv", "rye", "hatch", "pdm"].map((name) => [name, "run"] as const),
+  ...["bundle", "pnpm", "asdf", "rbenv", "pyenv"].map((name) => [name, "exec"] as const),
+]);
 
 export interface Unwrapped {
   readonly codes: readonly Arg[];
@@ -266,67 +203,40 @@ interface Option {
 }
 
 function readOption(name: string, wrapper: Wrapper, arg: Arg, next: Arg | undefined): Option {
-  if (!arg.text.startsWith("--")) return readShort(name, wrapper, arg, next);
-  const found = readLong(name, wrapper, arg, next);
-  const [option, value] = split(arg.text);
-  return isIn(wrapper.places, option) ? { ...found, placeholder: placeholderOf(value) } : found;
-}
-
-function placeholderOf(value: string | undefined): string {
-  return value === undefined || value === "" ? "{}" : value;
-}
-
-function isIn(list: string | undefined, option: string): boolean {
-  return (list ?? "").split(" ").includes(option);
-}
-
-function readLong(name: string, wrapper: Wrapper, arg: Arg, next: Arg | undefined): Option {
-  const [option, value] = split(arg.text.slice(2));
-  if (!arg.known && value === undefined) unknown(name, arg.text);
-  if (isIn(wrapper.queries, `--${option}`)) return { words: 1, isQuery: true };
-  if (isIn(wrapper.codes, `--${option}`)) return code(arg, value, next);
-  if (value === undefined && isIn(wrapper.long, option)) return { words: 1, isQuery: false };
-  if (isIn(wrapper.longAttached, option)) return { words: 1, isQuery: false };
-  if (isIn(wrapper.longValues, option)) return { words: valueWords(name, value, next), isQuery: false };
-  return unknown(name, arg.text);
-}
-
-function readShort(name: string, wrapper: Wrapper, arg: Arg, next: Arg | undefined): Option {
-  const { text } = arg;
+  const { text, known } = arg;
+  const isLong = text.startsWith("--");
   let isQuery = false;
-  for (let at = 1; at < text.length; at += 1) {
-    const letter = text[at] ?? "";
-    const rest = at + 1 < text.length ? text.slice(at + 1) : undefined;
-    if (isIn(wrapper.codes, `-${letter}`)) return code(arg, rest, next);
-    if (isIn(wrapper.queries, `-${letter}`)) isQuery = true;
-    const isPlace = isIn(wrapper.places, `-${letter}`);
-    if (wrapper.attached?.includes(letter) === true)
-      return { words: 1, isQuery, ...(isPlace && { placeholder: placeholderOf(rest) }) };
-    if (wrapper.values?.includes(letter) === true)
+  for (const [option, value] of optionsIn(text)) {
+    if (isLong && !known && value === undefined) return unknown(name, text);
+    if (isIn(wrapper.codes, option))
+      return value === undefined
+        ? { words: 2, code: next ?? literal(""), isQuery: false }
+        : { words: 1, code: { ...arg, text: value }, isQuery: false };
+    isQuery ||= isIn(wrapper.queries, option);
+    if (isLong && isQuery) break;
+    const colons = colonsAfter(wrapper, option);
+    if (colons === ":" || colons === "::") {
+      const isNext = colons === ":" && value === undefined;
+      if (isNext && next?.single === false)
+        doubt(`the command that ${quote(name)} runs depends on the value of ${quote(next.text)}`);
+      const placeholder = (isNext ? next?.text : value) ?? "";
       return {
-        words: valueWords(name, rest, next),
+        words: isNext ? 2 : 1,
         isQuery,
-        ...(isPlace && { placeholder: placeholderOf(rest ?? next?.text) }),
+        ...(isIn(wrapper.places, option) && { placeholder: placeholder === "" ? "{}" : placeholder }),
       };
-    if (!isQuery && (wrapper.flags?.includes(letter) !== true || !arg.known)) return unknown(name, text);
+    }
+    const isFlag = colons === "" && (isLong ? value === undefined : known);
+    if (!isFlag && !isQuery) return unknown(name, text);
   }
   return { words: 1, isQuery };
 }
 
-function valueWords(name: string, attached: string | undefined, next: Arg | undefined): number {
-  if (attached !== undefined) return 1;
-  if (next?.single === false) doubt(`the command that ${quote(name)} runs depends on the value of ${quote(next.text)}`);
-  return 2;
-}
-
-function code(arg: Arg, attached: string | undefined, next: Arg | undefined): Option {
-  if (attached !== undefined) return { words: 1, code: { ...arg, text: attached }, isQuery: false };
-  return { words: 2, code: next ?? literal(""), isQuery: false };
-}
-
-function split(option: string): readonly [string, string | undefined] {
-  const at = option.indexOf("=");
-  return at < 0 ? [option, undefined] : [option.slice(0, at), option.slice(at + 1)];
+/** The colons after an option in the table; undefined if it is not listed. */
+function colonsAfter({ short = "", long = "" }: Wrapper, option: string): string | undefined {
+  const name = option.replace(/^--?/, "");
+  const listed = option.length > 2 ? long.split(" ") : (short.match(/.:*/g) ?? []);
+  return listed.find((each) => each.replace(/:+$/, "") === name)?.slice(name.length);
 }
 
 function unknown(name: string, option: string): never {

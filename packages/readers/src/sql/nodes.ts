@@ -26,44 +26,47 @@ export type Role =
 /** The role of each node type. A test replaces roles and expects the differential test to fail. */
 export type NodeTable = ReadonlyMap<string, Role>;
 
-const statements: readonly (readonly [string, Role])[] = [
-  ...of("select", "SelectStmt"),
-  ...of("insert", "InsertStmt"),
-  ...of("update", "UpdateStmt"),
-  ...of("delete", "DeleteStmt"),
-  ...of("merge", "MergeStmt"),
-  ...of("truncate", "TruncateStmt"),
-  ...of("copy", "CopyStmt"),
-  ...of("explain", "ExplainStmt"),
-  ...of("show", "VariableShowStmt"),
-  ...of("set", "VariableSetStmt DiscardStmt ConstraintsSetStmt AlterSystemStmt AlterDatabaseSetStmt"),
-  ...of("transaction", "TransactionStmt"),
-  ...of("lock", "LockStmt"),
-  ...of("call", "CallStmt"),
-  ...of("prepare", "PrepareStmt DeallocateStmt"),
-  ...of("cursor", "DeclareCursorStmt FetchStmt ClosePortalStmt"),
-  ...of("notify", "NotifyStmt ListenStmt UnlistenStmt"),
-  ...of("maintain", "VacuumStmt ClusterStmt ReindexStmt CheckPointStmt RefreshMatViewStmt"),
-  ...of(
-    "create",
+export const nodes: NodeTable = new Map<string, Role>([
+  ...each("select statement", "SelectStmt"),
+  ...each("insert statement", "InsertStmt"),
+  ...each("update statement", "UpdateStmt"),
+  ...each("delete statement", "DeleteStmt"),
+  ...each("merge statement", "MergeStmt"),
+  ...each("truncate statement", "TruncateStmt"),
+  ...each("copy statement", "CopyStmt"),
+  ...each("explain statement", "ExplainStmt"),
+  ...each("show statement", "VariableShowStmt"),
+  ...each("set statement", "VariableSetStmt DiscardStmt ConstraintsSetStmt AlterSystemStmt AlterDatabaseSetStmt"),
+  ...each("transaction statement", "TransactionStmt"),
+  ...each("lock statement", "LockStmt"),
+  ...each("call statement", "CallStmt"),
+  ...each("prepare statement", "PrepareStmt DeallocateStmt"),
+  ...each("cursor statement", "DeclareCursorStmt FetchStmt ClosePortalStmt"),
+  ...each("notify statement", "NotifyStmt ListenStmt UnlistenStmt"),
+  ...each("maintain statement", "VacuumStmt ClusterStmt ReindexStmt CheckPointStmt RefreshMatViewStmt"),
+  ...each(
+    "create statement",
     "CreateStmt CreateTableAsStmt ViewStmt IndexStmt CreateSeqStmt CreateSchemaStmt CreateDomainStmt CompositeTypeStmt " +
       "CreateEnumStmt CreateRangeStmt CreateStatsStmt CreatedbStmt CreateTableSpaceStmt",
   ),
-  ...of(
-    "alter",
+  ...each(
+    "alter statement",
     "AlterTableStmt AlterSeqStmt AlterDomainStmt AlterEnumStmt AlterTypeStmt AlterStatsStmt AlterCollationStmt " +
       "AlterDatabaseStmt AlterDatabaseRefreshCollStmt AlterTableSpaceOptionsStmt AlterTableMoveAllStmt RenameStmt " +
       "AlterObjectSchemaStmt AlterObjectDependsStmt CommentStmt AlterTSDictionaryStmt AlterTSConfigurationStmt",
   ),
-  ...of("drop", "DropStmt DropdbStmt DropTableSpaceStmt DropOwnedStmt DropSubscriptionStmt DropUserMappingStmt"),
-  ...of(
-    "grant",
+  ...each(
+    "drop statement",
+    "DropStmt DropdbStmt DropTableSpaceStmt DropOwnedStmt DropSubscriptionStmt DropUserMappingStmt",
+  ),
+  ...each(
+    "grant statement",
     "GrantStmt GrantRoleStmt AlterDefaultPrivilegesStmt CreateRoleStmt AlterRoleStmt AlterRoleSetStmt DropRoleStmt " +
       "AlterOwnerStmt ReassignOwnedStmt CreatePolicyStmt AlterPolicyStmt SecLabelStmt",
   ),
   // Nodes that bring code, or access to another server, into the database.
-  ...of(
-    "code",
+  ...each(
+    "code statement",
     "CreateFunctionStmt AlterFunctionStmt CreateTrigStmt RuleStmt CreateEventTrigStmt AlterEventTrigStmt " +
       "CreatePLangStmt CreateExtensionStmt AlterExtensionStmt AlterExtensionContentsStmt LoadStmt DefineStmt " +
       "CreateCastStmt CreateConversionStmt CreateTransformStmt CreateAmStmt CreateOpClassStmt CreateOpFamilyStmt " +
@@ -71,18 +74,6 @@ const statements: readonly (readonly [string, Role])[] = [
       "CreateForeignTableStmt CreateUserMappingStmt AlterUserMappingStmt ImportForeignSchemaStmt CreatePublicationStmt " +
       "AlterPublicationStmt CreateSubscriptionStmt AlterSubscriptionStmt",
   ),
-];
-
-function of(kind: string, nodes: string): readonly (readonly [string, Role])[] {
-  return each(`${kind} statement`, nodes);
-}
-
-function each(role: Role, nodes: string): readonly (readonly [string, Role])[] {
-  return nodes.split(" ").map((node) => [node, role]);
-}
-
-export const nodes: NodeTable = new Map<string, Role>([
-  ...statements,
   ...each("table", "RangeVar"),
   ...each("function", "FuncCall"),
   ...each("operator", "A_Expr SubLink SortBy"),
@@ -124,48 +115,45 @@ export const nodes: NodeTable = new Map<string, Role>([
  * members of that name differ in type.
  */
 export const memberTypes: ReadonlyMap<string, string> = new Map([
-  ...members("Alias", "alias join_using_alias"),
-  ...members("BitString", "bsval"),
-  ...members("Boolean", "boolval"),
-  ...members("CTECycleClause", "cycle_clause"),
-  ...members("CTESearchClause", "search_clause"),
-  ...members("CollateClause", "collClause"),
-  ...members("CreateStmt", "base"),
-  ...members("Float", "fval"),
-  ...members("FuncCall", "funccall"),
-  ...members("GrantStmt", "action"),
-  ...members("InferClause", "infer"),
-  ...members("Integer", "ival"),
-  ...members("IntoClause", "into intoClause"),
-  ...members("JsonAggConstructor", "constructor"),
-  ...members("JsonBehavior", "on_empty on_error"),
-  ...members("JsonFormat", "format"),
-  ...members("JsonKeyValue", "JsonObjectAgg.arg"),
-  ...members("JsonOutput", "output"),
-  ...members("JsonReturning", "returning"),
-  ...members("JsonTablePathSpec", "pathspec"),
-  ...members("JsonValueExpr", "JsonArrayAgg.arg context_item expr val value"),
-  ...members("ObjectWithArgs", "CreateOpClassItem.name fromsql func opername tosql"),
-  ...members("OnConflictClause", "onConflictClause"),
-  ...members("PartitionBoundSpec", "bound partbound"),
-  ...members("PartitionSpec", "partspec"),
-  ...members("PublicationTable", "pubtable"),
-  ...members(
-    "RangeVar",
-    "PartitionCmd.name constrrel identitySequence pktable rel relation sequence table typevar view",
-  ),
-  ...members("ReturningClause", "returningClause"),
-  ...members("RoleSpec", "authrole grantor newowner newrole owner role user"),
-  ...members("SelectStmt", "larg rarg"),
-  ...members("String", "extname sval"),
-  ...members("TypeName", "argType datatype ofTypename returnType sourcetype storedtype targettype typeName type_name"),
-  ...members("VariableSetStmt", "setstmt"),
-  ...members("WindowDef", "over"),
-  ...members("WithClause", "withClause"),
+  ...each("Alias", "alias join_using_alias"),
+  ...each("BitString", "bsval"),
+  ...each("Boolean", "boolval"),
+  ...each("CTECycleClause", "cycle_clause"),
+  ...each("CTESearchClause", "search_clause"),
+  ...each("CollateClause", "collClause"),
+  ...each("CreateStmt", "base"),
+  ...each("Float", "fval"),
+  ...each("FuncCall", "funccall"),
+  ...each("GrantStmt", "action"),
+  ...each("InferClause", "infer"),
+  ...each("Integer", "ival"),
+  ...each("IntoClause", "into intoClause"),
+  ...each("JsonAggConstructor", "constructor"),
+  ...each("JsonBehavior", "on_empty on_error"),
+  ...each("JsonFormat", "format"),
+  ...each("JsonKeyValue", "JsonObjectAgg.arg"),
+  ...each("JsonOutput", "output"),
+  ...each("JsonReturning", "returning"),
+  ...each("JsonTablePathSpec", "pathspec"),
+  ...each("JsonValueExpr", "JsonArrayAgg.arg context_item expr val value"),
+  ...each("ObjectWithArgs", "CreateOpClassItem.name fromsql func opername tosql"),
+  ...each("OnConflictClause", "onConflictClause"),
+  ...each("PartitionBoundSpec", "bound partbound"),
+  ...each("PartitionSpec", "partspec"),
+  ...each("PublicationTable", "pubtable"),
+  ...each("RangeVar", "PartitionCmd.name constrrel identitySequence pktable rel relation sequence table typevar view"),
+  ...each("ReturningClause", "returningClause"),
+  ...each("RoleSpec", "authrole grantor newowner newrole owner role user"),
+  ...each("SelectStmt", "larg rarg"),
+  ...each("String", "extname sval"),
+  ...each("TypeName", "argType datatype ofTypename returnType sourcetype storedtype targettype typeName type_name"),
+  ...each("VariableSetStmt", "setstmt"),
+  ...each("WindowDef", "over"),
+  ...each("WithClause", "withClause"),
 ]);
 
-function members(type: string, names: string): readonly (readonly [string, string])[] {
-  return names.split(" ").map((name) => [name, type]);
+function each<Kind extends string>(kind: Kind, names: string): readonly (readonly [string, Kind])[] {
+  return names.split(" ").map((name) => [name, kind]);
 }
 
 /** Kinds of statements that change nothing. */

@@ -61,12 +61,8 @@ function guarded<Found>(run: () => Found): Found {
 
 /** NUL would end the text for the parser, but not for the database. @throws {EvaluationError} */
 function checkCharacters(text: string): void {
-  for (const character of text) {
-    const code = character.codePointAt(0) ?? 0;
-    const isSpace = code === 9 || code === 10 || code === 13;
-    if ((code < 32 && !isSpace) || (code >= 127 && code < 160)) doubt("it has a control character");
-    if (code >= 0xd800 && code <= 0xdfff) doubt("it has half of a character");
-  }
+  const [odd] = /(?![\t\n\r])\p{Cc}|\p{Cs}/u.exec(text) ?? [];
+  if (odd !== undefined) doubt(odd.isWellFormed() ? "it has a control character" : "it has half of a character");
   if (/\r(?!\n)/.test(text)) doubt("a carriage return ends a line in some parsers only");
 }
 

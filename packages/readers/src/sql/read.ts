@@ -263,21 +263,20 @@ function mayHaveColumn(tree: Tree, name: string): boolean {
     case "SubLink":
       if (!/^(?:EXPR|ARRAY)_SUBLINK$/.test(textOf(fields, "subLinkType"))) return false;
       return mayHaveColumn(((fields["subselect"] as Fields)["SelectStmt"] as Fields)["targetList"] ?? null, name);
-    case "CaseExpr":
-      return [fields["args"], fields["defresult"]].some((branch) => mayHaveColumn(branch ?? null, name));
-    case "CaseWhen":
-      return mayHaveColumn(fields["result"] ?? null, name);
-    case "ResTarget":
-      return mayHaveColumn(fields["val"] ?? null, name);
-    case "CoalesceExpr":
-    case "MinMaxExpr":
-      return mayHaveColumn(fields["args"] ?? null, name);
-    case "A_ArrayExpr":
-      return mayHaveColumn(fields["elements"] ?? null, name);
     default:
-      return false;
+      return (passedOn.get(node) ?? []).some((member) => mayHaveColumn(fields[member] ?? null, name));
   }
 }
+
+/** The members of a node, one of which is its value. */
+const passedOn: ReadonlyMap<string, readonly string[]> = new Map([
+  ["CaseExpr", ["args", "defresult"]],
+  ["CaseWhen", ["result"]],
+  ["ResTarget", ["val"]],
+  ["CoalesceExpr", ["args"]],
+  ["MinMaxExpr", ["args"]],
+  ["A_ArrayExpr", ["elements"]],
+]);
 
 function callMayHaveColumn(fields: Fields, name: string): boolean {
   const called = namesIn(fields["funcname"] ?? []).join(".");

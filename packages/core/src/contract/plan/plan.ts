@@ -419,24 +419,15 @@ function compareText(a: string, b: string): number {
 function plus(a: Value, b: Value): Value {
   if (typeof a === "string") return a + (b as string);
   if (isList(a)) return [...a, ...(b as ValueList)];
-  if (a instanceof Timestamp) return new Timestamp(add(a.seconds, (b as Duration).seconds));
-  if (a instanceof Duration) {
-    return b instanceof Timestamp
-      ? new Timestamp(add(a.seconds, b.seconds))
-      : new Duration(add(a.seconds, (b as Duration).seconds));
-  }
-  return add(a as Exact, b as Exact);
+  if (isExact(a)) return add(a, b as Exact);
+  const seconds = add((a as Duration | Timestamp).seconds, (b as Duration | Timestamp).seconds);
+  return a instanceof Timestamp || b instanceof Timestamp ? new Timestamp(seconds) : new Duration(seconds);
 }
 
 function minus(a: Value, b: Value): Value {
-  if (a instanceof Timestamp) {
-    return b instanceof Timestamp
-      ? new Duration(subtract(a.seconds, b.seconds))
-      : new Timestamp(subtract(a.seconds, (b as Duration).seconds));
-  }
-  return a instanceof Duration
-    ? new Duration(subtract(a.seconds, (b as Duration).seconds))
-    : subtract(a as Exact, b as Exact);
+  if (isExact(a)) return subtract(a, b as Exact);
+  const seconds = subtract((a as Duration | Timestamp).seconds, (b as Duration | Timestamp).seconds);
+  return a instanceof Timestamp && b instanceof Duration ? new Timestamp(seconds) : new Duration(seconds);
 }
 
 function planFold({ macro, range, slot, test, body }: FoldCore, into: (part: Core) => Plan): Plan {

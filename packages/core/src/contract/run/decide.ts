@@ -33,20 +33,11 @@ const noPairs: readonly (readonly [string, string])[] = [];
 export function prepare(policySet: PolicySet, sent: CheckRequest, caller: Caller): Prepared {
   const request = withOwnName(policySet, sent);
   const plan = policySet.tools.get(request.toolName);
-  if (plan === undefined)
-    return {
-      request,
-      caller,
-      plan,
-      early: unknownTool(policySet, request.toolName),
-      updates: noUpdates,
-      broken: noPairs,
-      uncounted: noNames,
-    };
+  const call = { request, caller, plan, updates: noUpdates, broken: noPairs, uncounted: noNames };
+  if (plan === undefined) return { ...call, early: unknownTool(policySet, request.toolName) };
   const uncounted = uncountedFacts(request, caller, plan);
   const early = checkPresence(plan, request, caller) ?? checkSchemas(plan, request, caller);
-  if (plan.writers.length === 0)
-    return { request, caller, plan, early, updates: noUpdates, broken: noPairs, uncounted };
+  if (plan.writers.length === 0) return { ...call, early, uncounted };
   const updates: CounterUpdate[] = [];
   const broken: (readonly [string, string])[] = [];
   const context = contextOf(request, caller, 0);

@@ -2,7 +2,7 @@ import type { Json } from "../../wire/mod.ts";
 import { isOfType, mismatch, typesValidator, type JsonType, type Schema } from "./schema.ts";
 import { any, joinAll } from "../value/type.ts";
 import { equals } from "../value/value.ts";
-import { toJson, type YamlNode } from "../text/yaml.ts";
+import { memberOf, toJson, type YamlNode } from "../text/yaml.ts";
 
 /** One alternative: its schema, its types, and its node after references are resolved. */
 export interface Branch {
@@ -43,7 +43,7 @@ function byType(branches: readonly Branch[]): Schema["validate"] | undefined {
 /** The required member that has a different `const` in every branch, if there is one. */
 function sharedConst(nodes: readonly YamlNode[]): string | undefined {
   const [first] = nodes;
-  const properties = first?.kind === "map" ? first.entries.get("properties")?.value : undefined;
+  const properties = memberOf(first, "properties");
   for (const name of properties?.kind === "map" ? properties.entries.keys() : []) {
     const values = nodes.map((node) => constOf(node, name));
     const distinct = values.every(
@@ -56,12 +56,9 @@ function sharedConst(nodes: readonly YamlNode[]): string | undefined {
 }
 
 function constOf(node: YamlNode, name: string): Json | undefined {
-  if (node.kind !== "map") return undefined;
-  const required = node.entries.get("required")?.value;
+  const required = memberOf(node, "required");
   const isRequired =
     required?.kind === "list" && required.items.some((item) => item.kind === "scalar" && item.text === name);
-  const properties = node.entries.get("properties")?.value;
-  const property = properties?.kind === "map" ? properties.entries.get(name)?.value : undefined;
-  const constant = property?.kind === "map" ? property.entries.get("const") : undefined;
-  return isRequired && constant !== undefined ? toJson(constant.value) : undefined;
+  const constant = memberOf(memberOf(memberOf(node, "properties"), name), "const");
+  return isRequired && constant !== undefined ? toJson(constant) : undefined;
 }

@@ -1,7 +1,7 @@
 import { Decimal, jsonText, type Json, type JsonObject } from "../../wire/mod.ts";
 import type { ContractDocument } from "../text/document.ts";
 import { compilePattern } from "../value/pattern.ts";
-import { toJson, type YamlMap, type YamlNode } from "../text/yaml.ts";
+import { itemsOf, memberOf, toJson, type YamlMap, type YamlNode } from "../text/yaml.ts";
 import { definitionOf } from "./read.ts";
 import { isOfType, jsonTypes } from "./schema.ts";
 
@@ -33,15 +33,15 @@ function exampleOf(schemas: readonly (YamlNode | undefined)[]): JsonObject {
 
 function valueOf(schema: YamlNode, root: YamlNode): Json {
   if (schema.kind !== "map") return "";
-  const at = (name: string): YamlNode | undefined => schema.entries.get(name)?.value;
+  const at = (name: string): YamlNode | undefined => memberOf(schema, name);
   const definition = definitionOf(schema, root);
   if (definition !== undefined) return valueOf(definition, root);
-  const types = listed(at("type")).map((type) => (type.kind === "scalar" ? type.text : ""));
-  const given = [at("const"), ...listed(at("examples")), at("default"), ...listed(at("enum"))]
+  const types = itemsOf(at("type")).map((type) => (type.kind === "scalar" ? type.text : ""));
+  const given = [at("const"), ...itemsOf(at("examples")), at("default"), ...itemsOf(at("enum"))]
     .flatMap((each) => (each === undefined ? [] : [toJson(each)]))
     .find((value) => types.length === 0 || jsonTypes.some((type) => types.includes(type) && isOfType(type, value)));
   if (given !== undefined) return given;
-  const [branch] = listed(at("anyOf"));
+  const [branch] = itemsOf(at("anyOf"));
   if (branch !== undefined) return valueOf(branch, root);
   switch (types[0]) {
     case "array":
@@ -60,16 +60,11 @@ function valueOf(schema: YamlNode, root: YamlNode): Json {
   }
 }
 
-/** The items of a list, or a value alone. */
-function listed(node: YamlNode | undefined): readonly YamlNode[] {
-  return node === undefined ? [] : node.kind === "list" ? node.items : [node];
-}
-
 /** The first of some usual texts that the schema allows; else the first one, which a person corrects. */
 const texts = ["text", "1", "USD", "2026-01-31", "name@example.com", "https://example.com/", "/path"] as const;
 
 function textOf(schema: YamlMap): string {
-  const written = schema.entries.get("pattern")?.value;
+  const written = memberOf(schema, "pattern");
   const pattern = written?.kind === "scalar" ? compilePattern(written.text) : undefined;
   const least = Math.min(boundOf(schema, "minLength") ?? 0, longest);
   const most = boundOf(schema, "maxLength") ?? longest;
@@ -78,7 +73,7 @@ function textOf(schema: YamlMap): string {
 }
 
 function listOf(schema: YamlMap, root: YamlNode): Json {
-  const items = schema.entries.get("items")?.value;
+  const items = memberOf(schema, "items");
   const least = boundOf(schema, "minItems") ?? 0;
   const length = items === undefined ? least : Math.min(Math.max(least, 1), boundOf(schema, "maxItems") ?? Infinity);
   const item = items === undefined ? "" : valueOf(items, root);
@@ -86,10 +81,9 @@ function listOf(schema: YamlMap, root: YamlNode): Json {
   return Array.from({ length: Math.min(length, room) }, () => item);
 }
 
-function membersOf({ entries }: YamlMap, root: YamlNode): Json {
-  const properties = entries.get("properties")?.value;
-  const required = entries.get("required")?.value;
-  const needed = listed(required).map((item) => (item.kind === "scalar" ? item.text : ""));
+function membersOf(schema: YamlMap, root: YamlNode): Json {
+  const properties = memberOf(schema, "properties");
+  const needed = itemsOf(memberOf(schema, "required")).map((item) => (item.kind === "scalar" ? item.text : ""));
   const all = properties?.kind === "map" ? [...properties.entries] : [];
   const shown = needed.length === 0 ? all : all.filter(([name]) => needed.includes(name));
   return new Map(shown.map(([name, { value }]) => [name, valueOf(value, root)]));
@@ -110,8 +104,8 @@ function numberOf(schema: YamlMap, isInteger: boolean): Json {
 }
 
 /** A bound as a double; undefined if it is beyond all of them. */
-function boundOf({ entries }: YamlMap, name: string): number | undefined {
-  const node = entries.get(name)?.value;
+function boundOf(schema: YamlMap, name: string): number | undefined {
+  const node = memberOf(schema, name);
   const value = node === undefined ? undefined : toJson(node);
   const number = value instanceof Decimal ? Number(value.text) : value;
   return typeof number === "number" && Number.isFinite(number) ? number : undefined;

@@ -1,18 +1,9 @@
 import type { JsonType } from "./schema.ts";
 
 /** Keywords that do not constrain values. */
-export const annotations: ReadonlySet<string> = new Set([
-  "title",
-  "description",
-  "examples",
-  "default",
-  "format",
-  "deprecated",
-  "$comment",
-  "$schema",
-  "$id",
-  "$defs",
-]);
+export const annotations: ReadonlySet<string> = new Set(
+  "title description examples default format deprecated $comment $schema $id $defs".split(" "),
+);
 /** The keywords with a number as their value, and the type that they constrain. */
 export const bounds: ReadonlyMap<string, JsonType> = new Map([
   ["minimum", "number"],

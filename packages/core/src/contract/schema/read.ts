@@ -32,7 +32,7 @@ import {
   type RecordType,
   type Type,
 } from "../value/type.ts";
-import { toJson, type YamlEntry, type YamlMap, type YamlNode } from "../text/yaml.ts";
+import { itemsOf, memberOf, toJson, type YamlEntry, type YamlMap, type YamlNode } from "../text/yaml.ts";
 
 /** The schema's role: an input must close its objects explicitly, and facts have a reserved name. */
 export type SchemaPlace = "input" | "platform";
@@ -52,6 +52,10 @@ export function readSchema(
   return { type: { kind: "record", fields: new Map(), others: broken, open: false }, validate: schema.validate };
 }
 
+const anything: Schema = { type: any, validate: () => undefined };
+/** A schema with an error that was reported. */
+const unread: Schema = { type: broken, validate: () => undefined };
+
 class SchemaReader {
   readonly #root: YamlNode;
   readonly #place: SchemaPlace;
@@ -68,10 +72,9 @@ class SchemaReader {
 
   root(): Schema {
     const schema = this.#schema(this.#root);
-    const reserved =
-      this.#place === "platform" && this.#root.kind === "map" ? this.#root.entries.get("properties")?.value : undefined;
-    const present = reserved?.kind === "map" ? reserved.entries.get("present") : undefined;
-    if (present !== undefined) {
+    const properties = memberOf(this.#root, "properties");
+    const present = properties?.kind === "map" ? properties.entries.get("present") : undefined;
+    if (this.#place === "platform" && present !== undefined) {
       this.#report.add(
         "reserved-name",
         present.key.span,
@@ -85,16 +88,14 @@ class SchemaReader {
   #schema(node: YamlNode): Schema {
     this.#budget.schemas -= 1;
     if (this.#budget.schemas < 0) return this.#tooLarge(node);
-    if (node.kind === "scalar" && node.value === true) return { type: any, validate: () => undefined };
+    if (node.kind === "scalar" && node.value === true) return anything;
     if (node.kind !== "map") return this.#refuse(node.span, "a schema is a map such as `{ type: string }`");
     for (const [name, { key }] of node.entries) this.#known(name, key.span);
     const reference = node.entries.get("$ref");
-    const branches = node.entries.get("anyOf");
-    const whole = reference ?? branches;
+    const whole = reference ?? node.entries.get("anyOf");
     if (whole === undefined) return this.#plain(node);
     this.#alone(node, whole.key.text);
-    if (reference !== undefined) return this.#reference(node, reference);
-    return branches === undefined ? this.#plain(node) : this.#anyOf(branches);
+    return reference === undefined ? this.#anyOf(whole) : this.#reference(node, reference);
   }
 
   /** Reports it once: every node after this one is too many as well. */
@@ -106,7 +107,7 @@ class SchemaReader {
         `schemas of over ${schemasMax} parts in one contract, with each \`$ref\` expanded`,
         "references inside referenced schemas multiply: flatten them",
       );
-    return { type: broken, validate: () => undefined };
+    return unread;
   }
 
   /** Refuses other keywords next to `$ref` or `anyOf`: they would be read but not applied, which is a security hole. */
@@ -134,10 +135,10 @@ class SchemaReader {
   }
 
   #plain(node: YamlMap): Schema {
-    const types = this.#types(node);
-    const values = this.#values(node);
+    const types = readTypes(node, this.#report);
+    const values = readValues(node, this.#report);
     const validators: Validator[] = types === undefined ? [] : [typesValidator(types)];
-    if (values !== undefined) validators.push(...values.map(oneOfValues));
+    validators.push(...values.map(oneOfValues));
     for (const [name, owner] of owners) {
       const entry = node.entries.get(name);
       if (entry === undefined) continue;
@@ -145,103 +146,27 @@ class SchemaReader {
         this.#report.add("schema", entry.key.span, `\`${name}\` also needs \`type: ${owner}\``);
         continue;
       }
-      const validator = this.#keyword(name, entry);
+      const validator = readKeyword(name, entry, this.#report);
       if (validator !== undefined) validators.push(validator);
     }
     const object = types?.includes("object") === true ? this.#object(node) : undefined;
     const list = types?.includes("array") === true ? this.#list(node) : undefined;
     for (const part of [object, list]) if (part !== undefined) validators.push(part.validate);
-    const type = types === undefined ? valuesType(values?.[0]) : this.#type(types, node, object?.type, list?.type);
-    return { type, validate: every(validators) };
-  }
-
-  #types(node: YamlMap): readonly JsonType[] | undefined {
-    const entry = node.entries.get("type");
-    if (entry === undefined) return undefined;
-    const items = entry.value.kind === "list" ? entry.value.items : [entry.value];
-    if (items.length === 0)
-      this.#report.add("schema", entry.value.span, "`type` is an empty list", `types are ${jsonTypes.join(", ")}`);
-    return items.flatMap((item) => {
-      const name = item.kind === "scalar" ? (item.value === null ? "null" : item.text) : "";
-      const type = jsonTypes.find((candidate) => candidate === name);
-      if (type !== undefined) return [type];
-      const hint = didYouMean(name, jsonTypes, `types are ${jsonTypes.join(", ")}`);
-      this.#report.add("schema", item.span, `\`${name}\` is not a type of JSON`, hint);
-      return [];
-    });
-  }
-
-  /** The values of `const`, then those of `enum`: a value must be in each list. */
-  #values(node: YamlMap): readonly (readonly Json[])[] | undefined {
-    const constant = node.entries.get("const");
-    const listed = node.entries.get("enum");
-    const found: (readonly Json[])[] = constant === undefined ? [] : [[toJson(constant.value)]];
-    if (listed?.value.kind === "list" && listed.value.items.length > 0) found.push(listed.value.items.map(toJson));
-    else if (listed !== undefined) this.#report.add("schema", listed.key.span, "`enum` is a list of values");
-    return found.length === 0 ? undefined : found;
-  }
-
-  #type(types: readonly JsonType[], node: YamlMap, object: Type | undefined, list: Type | undefined): Type {
+    if (types === undefined) return { type: valuesType(values[0]), validate: every(validators) };
     const parts = types.map((type): Type => {
-      if (type === "object") return object ?? broken;
-      if (type === "array") return list ?? broken;
-      if (type === "number" || type === "integer") return this.#isNotNegative(node) ? size : number;
+      if (type === "object") return object?.type ?? broken;
+      if (type === "array") return list?.type ?? broken;
+      if (type === "number" || type === "integer") return isNotNegative(node, values[0]) ? size : number;
       return type === "string" ? string : type === "boolean" ? boolean : { kind: "null" };
     });
-    return joinAll(parts) ?? any;
-  }
-
-  #isNotNegative(node: YamlMap): boolean {
-    const lower = ["minimum", "exclusiveMinimum"].map((name) => node.entries.get(name)?.value);
-    if (lower.some((value) => value?.kind === "scalar" && isExact(value.value) && compare(value.value, 0) >= 0))
-      return true;
-    return this.#values(node)?.[0]?.every((value) => isExact(value) && compare(value, 0) >= 0) === true;
-  }
-
-  #keyword(name: string, entry: YamlEntry): Validator | undefined {
-    const { value } = entry;
-    if (bounds.has(name)) {
-      const bound = value.kind === "scalar" ? value.value : null;
-      const isCount = name.endsWith("Length") || name.endsWith("Items");
-      const fits = isExact(bound) && (isCount ? isCountable(bound) : name !== "multipleOf" || compare(bound, 0) > 0);
-      if (fits) return boundValidator(name, bound);
-      this.#report.add(
-        "schema",
-        value.span,
-        `\`${name}\` is ${isCount ? "a whole number of 0 or more" : name === "multipleOf" ? "a number above 0" : "a number"}`,
-      );
-    }
-    if (name === "pattern") return this.#pattern(value);
-    if (name !== "uniqueItems") return undefined;
-    if (value.kind !== "scalar" || typeof value.value !== "boolean")
-      this.#report.add("schema", value.span, "`uniqueItems` is true or false");
-    return value.kind === "scalar" && value.value === true ? uniqueValidator : undefined;
-  }
-
-  #pattern(node: YamlNode): Validator | undefined {
-    const text = node.kind === "scalar" && typeof node.value === "string" ? node.value : undefined;
-    if (text === undefined) {
-      this.#report.add("schema", node.span, "`pattern` is a text");
-      return undefined;
-    }
-    const compiled = compilePattern(text);
-    if (!compiled.ok) {
-      this.#report.add("pattern", node.span, compiled.problem.message, compiled.problem.hint);
-      return undefined;
-    }
-    const { test } = compiled.value;
-    return (value) => {
-      const fits = typeof value === "string" ? test(value) : true;
-      if (fits === true) return undefined;
-      return mismatch(fits === undefined ? "is too long for its pattern" : `must match the pattern ${text}`, value);
-    };
+    return { type: joinAll(parts) ?? any, validate: every(validators) };
   }
 
   #object(node: YamlMap): Schema {
     const fields = new Map<string, Field>();
     const validators = new Map<string, Validator>();
-    const required = this.#required(node);
-    const properties = node.entries.get("properties")?.value;
+    const required = readRequired(node, this.#report);
+    const properties = memberOf(node, "properties");
     if (properties !== undefined && properties.kind !== "map")
       this.#report.add("schema", properties.span, "`properties` is a map of names to schemas");
     for (const [name, { value }] of properties?.kind === "map" ? properties.entries : []) {
@@ -261,15 +186,6 @@ class SchemaReader {
     };
   }
 
-  #required(node: YamlMap): ReadonlyMap<string, Span> {
-    const value = node.entries.get("required")?.value;
-    if (value === undefined) return new Map();
-    if (value.kind === "list" && value.items.every((item) => item.kind === "scalar"))
-      return new Map(value.items.map((item) => [item.kind === "scalar" ? item.text : "", item.span]));
-    this.#report.add("schema", value.span, "`required` is a list of names");
-    return new Map();
-  }
-
   #others(node: YamlMap): { readonly others: Validator | undefined; readonly type: Type | undefined } {
     const entry = node.entries.get("additionalProperties");
     if (entry === undefined) {
@@ -282,18 +198,18 @@ class SchemaReader {
           "add `additionalProperties: false`, or `true` if the tool ignores unknown members",
         );
       }
-      return { others: () => undefined, type: undefined };
+      return { others: anything.validate, type: undefined };
     }
-    if (entry.value.kind === "scalar" && typeof entry.value.value === "boolean") {
-      return { others: entry.value.value ? () => undefined : undefined, type: undefined };
-    }
-    const schema = this.#schema(entry.value);
+    const { value } = entry;
+    if (value.kind === "scalar" && typeof value.value === "boolean")
+      return { others: value.value ? anything.validate : undefined, type: undefined };
+    const schema = this.#schema(value);
     return { others: schema.validate, type: schema.type };
   }
 
   #list(node: YamlMap): Schema {
     const items = node.entries.get("items");
-    const schema = items === undefined ? { type: any, validate: () => undefined } : this.#schema(items.value);
+    const schema = items === undefined ? anything : this.#schema(items.value);
     const most = node.entries.get("maxItems")?.value;
     const maxItems = most?.kind === "scalar" && typeof most.value === "number" ? most.value : undefined;
     const wanted = node.entries.get("uniqueItems");
@@ -340,11 +256,10 @@ class SchemaReader {
     if (nodes.length === 0) return this.#refuse(key.span, "`anyOf` is a list of schemas");
     const branches = nodes.map((node): Branch => {
       const resolved = this.#resolved(node);
-      const types = resolved.kind === "map" ? this.#types(resolved) : undefined;
+      const types = resolved.kind === "map" ? readTypes(resolved, this.#report) : undefined;
       return { schema: this.#schema(node), types, node: resolved };
     });
-    if (branches.some(({ schema }) => schema.type.kind === "broken"))
-      return { type: broken, validate: () => undefined };
+    if (branches.some(({ schema }) => schema.type.kind === "broken")) return unread;
     return (
       anyOfSchema(branches) ??
       this.#refuse(
@@ -355,12 +270,90 @@ class SchemaReader {
   }
 }
 
+function readTypes(node: YamlMap, report: Report): readonly JsonType[] | undefined {
+  const entry = node.entries.get("type");
+  if (entry === undefined) return undefined;
+  const items = itemsOf(entry.value);
+  if (items.length === 0)
+    report.add("schema", entry.value.span, "`type` is an empty list", `types are ${jsonTypes.join(", ")}`);
+  return items.flatMap((item) => {
+    const name = item.kind === "scalar" ? (item.value === null ? "null" : item.text) : "";
+    const type = jsonTypes.find((candidate) => candidate === name);
+    if (type !== undefined) return [type];
+    const hint = didYouMean(name, jsonTypes, `types are ${jsonTypes.join(", ")}`);
+    report.add("schema", item.span, `\`${name}\` is not a type of JSON`, hint);
+    return [];
+  });
+}
+
+/** The values of `const`, then those of `enum`: a value must be in each list. */
+function readValues(node: YamlMap, report: Report): readonly (readonly Json[])[] {
+  const constant = node.entries.get("const");
+  const listed = node.entries.get("enum");
+  const found: (readonly Json[])[] = constant === undefined ? [] : [[toJson(constant.value)]];
+  if (listed?.value.kind === "list" && listed.value.items.length > 0) found.push(listed.value.items.map(toJson));
+  else if (listed !== undefined) report.add("schema", listed.key.span, "`enum` is a list of values");
+  return found;
+}
+
+function isNotNegative(node: YamlMap, values: readonly Json[] | undefined): boolean {
+  const lower = ["minimum", "exclusiveMinimum"].map((name) => node.entries.get(name)?.value);
+  if (lower.some((value) => value?.kind === "scalar" && isExact(value.value) && compare(value.value, 0) >= 0))
+    return true;
+  return values?.every((value) => isExact(value) && compare(value, 0) >= 0) === true;
+}
+
+function readKeyword(name: string, { value }: YamlEntry, report: Report): Validator | undefined {
+  if (bounds.has(name)) {
+    const bound = value.kind === "scalar" ? value.value : null;
+    const isCount = name.endsWith("Length") || name.endsWith("Items");
+    const fits = isExact(bound) && (isCount ? isCountable(bound) : name !== "multipleOf" || compare(bound, 0) > 0);
+    if (fits) return boundValidator(name, bound);
+    report.add(
+      "schema",
+      value.span,
+      `\`${name}\` is ${isCount ? "a whole number of 0 or more" : name === "multipleOf" ? "a number above 0" : "a number"}`,
+    );
+  }
+  if (name === "pattern") return readPattern(value, report);
+  if (name !== "uniqueItems") return undefined;
+  if (value.kind !== "scalar" || typeof value.value !== "boolean")
+    report.add("schema", value.span, "`uniqueItems` is true or false");
+  return value.kind === "scalar" && value.value === true ? uniqueValidator : undefined;
+}
+
+function readPattern(node: YamlNode, report: Report): Validator | undefined {
+  const text = node.kind === "scalar" && typeof node.value === "string" ? node.value : undefined;
+  if (text === undefined) {
+    report.add("schema", node.span, "`pattern` is a text");
+    return undefined;
+  }
+  const compiled = compilePattern(text);
+  if (!compiled.ok) {
+    report.add("pattern", node.span, compiled.problem.message, compiled.problem.hint);
+    return undefined;
+  }
+  const { test } = compiled.value;
+  return (value) => {
+    const fits = typeof value === "string" ? test(value) : true;
+    if (fits === true) return undefined;
+    return mismatch(fits === undefined ? "is too long for its pattern" : `must match the pattern ${text}`, value);
+  };
+}
+
+function readRequired(node: YamlMap, report: Report): ReadonlyMap<string, Span> {
+  const value = node.entries.get("required")?.value;
+  if (value === undefined) return new Map();
+  if (value.kind === "list" && value.items.every((item) => item.kind === "scalar"))
+    return new Map(value.items.map((item) => [item.kind === "scalar" ? item.text : "", item.span]));
+  report.add("schema", value.span, "`required` is a list of names");
+  return new Map();
+}
+
 /** The schema in the root that a node refers to by `$ref`. */
 export function definitionOf(node: YamlNode, root: YamlNode): YamlNode | undefined {
-  const target = node.kind === "map" ? node.entries.get("$ref")?.value : undefined;
-  const definitions = root.kind === "map" ? root.entries.get("$defs")?.value : undefined;
-  if (target?.kind !== "scalar" || definitions?.kind !== "map") return undefined;
-  return definitions.entries.get(definitionName(target.text))?.value;
+  const target = memberOf(node, "$ref");
+  return target?.kind === "scalar" ? memberOf(memberOf(root, "$defs"), definitionName(target.text)) : undefined;
 }
 
 function definitionName(target: string): string {

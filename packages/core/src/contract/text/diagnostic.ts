@@ -1,3 +1,4 @@
+import { LineCounter } from "yaml";
 import type { DiagnosticCode } from "./diagnostic-codes.ts";
 
 /** A file of a contract or a mandate: `name` is how the user named it. */
@@ -49,32 +50,21 @@ export class Report {
 
 /** Line and column of an offset, from 1; a column counts characters. */
 export function position(file: SourceFile, offset: number): { readonly line: number; readonly column: number } {
-  const line = lineOf(file, offset);
-  const column = Array.from(file.text.slice(lineStarts(file)[line - 1], offset)).length + 1;
-  return { line, column };
+  const { line, col } = linesOf(file).linePos(offset);
+  return { line, column: Array.from(file.text.slice(offset - col + 1, offset)).length + 1 };
 }
 
-function lineOf(file: SourceFile, offset: number): number {
-  const starts = lineStarts(file);
-  let [low, high] = [0, starts.length];
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if ((starts[middle] ?? 0) <= offset) low = middle;
-    else high = middle;
-  }
-  return low + 1;
-}
+const linesOfFiles = new WeakMap<SourceFile, LineCounter>();
 
-const startsOfFiles = new WeakMap<SourceFile, readonly number[]>();
-
-/** The offset at which each line begins; computed once per file, because a file may have thousands of problems. */
-function lineStarts(file: SourceFile): readonly number[] {
-  const known = startsOfFiles.get(file);
+/** The lines of a file; found once per file, because a file may have thousands of problems. */
+function linesOf(file: SourceFile): LineCounter {
+  const known = linesOfFiles.get(file);
   if (known !== undefined) return known;
-  const starts = [0];
-  for (let at = file.text.indexOf("\n"); at >= 0; at = file.text.indexOf("\n", at + 1)) starts.push(at + 1);
-  startsOfFiles.set(file, starts);
-  return starts;
+  const lines = new LineCounter();
+  lines.addNewLine(0);
+  for (let at = file.text.indexOf("\n"); at >= 0; at = file.text.indexOf("\n", at + 1)) lines.addNewLine(at + 1);
+  linesOfFiles.set(file, lines);
+  return lines;
 }
 
 /**
@@ -96,9 +86,9 @@ export function renderDiagnostic({ code, message, span, hint }: Diagnostic): str
 /** A place for a terminal: its name, and the line with carets under the span. */
 export function renderPlace({ file, from, to }: Span): readonly string[] {
   const { line, column } = position(file, from);
-  const starts = lineStarts(file);
-  const lineStart = starts[line - 1] ?? 0;
-  const text = file.text.slice(lineStart, starts[line]).replace(/\r?\n$/, "");
+  const { lineStarts } = linesOf(file);
+  const lineStart = lineStarts[line - 1] ?? 0;
+  const text = file.text.slice(lineStart, lineStarts[line]).replace(/\r?\n$/, "");
   const onLine = text.slice(from - lineStart, Math.max(to - lineStart, from - lineStart + 1));
   const gutter = " ".repeat(String(line).length);
   const blank = text.slice(0, from - lineStart).replace(/[^\t]/gu, " ");

@@ -39,19 +39,16 @@ const constants: ReadonlyMap<string, null | boolean> = new Map([
 
 /** Splits an expression into tokens. Invalid text is reported and becomes a `broken` token. */
 export function tokenize(source: ExpressionText, report: Report): readonly Token[] {
+  const lexer = new Lexer(source, report);
   const tokens: Token[] = [];
   let at = 0;
-  const match = (pattern: RegExp): string | undefined => {
-    pattern.lastIndex = at;
-    return pattern.exec(source.text)?.[0];
-  };
   while (at < source.text.length) {
-    const skipped = match(space);
+    const skipped = matchAt(space, source.text, at);
     if (skipped !== undefined) {
       at += skipped.length;
       continue;
     }
-    const token = readToken(source, at, match, report);
+    const token = lexer.token(at);
     tokens.push(token);
     at = token.to;
   }
@@ -59,30 +56,10 @@ export function tokenize(source: ExpressionText, report: Report): readonly Token
   return tokens;
 }
 
-type Match = (pattern: RegExp) => string | undefined;
-
-function readToken(source: ExpressionText, at: number, match: Match, report: Report): Token {
-  if (match(/[bB][rR]?["']|[rR][bB]["']/y) !== undefined) return readBytes(source, at, report);
-  if (match(stringStart) !== undefined) return readString(source, at, report);
-  const digits = match(number);
-  if (digits !== undefined) return readNumber(source, at, digits, report);
-  const word = match(name);
-  if (word !== undefined) {
-    const to = at + word.length;
-    const value = constants.get(word);
-    return value === undefined
-      ? { kind: "name", text: word, from: at, to }
-      : { kind: "literal", text: word, from: at, to, value };
-  }
-  const quoted = match(quotedName);
-  if (quoted !== undefined) {
-    return { kind: "name", text: quoted.slice(1, -1), from: at, to: at + quoted.length, quoted: true };
-  }
-  const wrong = wrongOperators.find(([candidate]) => source.text.startsWith(candidate, at));
-  if (wrong !== undefined) return readWrongOperator(source, at, wrong, report);
-  const mark = punctuation.find((candidate) => source.text.startsWith(candidate, at));
-  if (mark !== undefined) return { kind: "punctuation", text: mark, from: at, to: at + mark.length };
-  return readUnknown(source, at, report);
+/** The text that a sticky pattern matches at a place. */
+function matchAt(pattern: RegExp, text: string, at: number): string | undefined {
+  pattern.lastIndex = at;
+  return pattern.exec(text)?.[0];
 }
 
 /** Operators of other languages, each with the operator of the contract language. */
@@ -102,64 +79,6 @@ const halfOperators: ReadonlyMap<string, string> = new Map([
   ["|", "||"],
 ]);
 
-/** Reports the operator and continues as if the right one had been written: no other error follows from it. */
-function readWrongOperator(
-  source: ExpressionText,
-  at: number,
-  [written, meant]: readonly [string, string],
-  report: Report,
-): Token {
-  const to = at + written.length;
-  const hint = meant === "==" ? "compare with `==`" : `write \`${meant}\``;
-  report.add("syntax", spanOf(source, at, to), `${quote(written)} has no meaning in a condition`, hint);
-  return { kind: "punctuation", text: meant, from: at, to };
-}
-
-function readUnknown(source: ExpressionText, at: number, report: Report): Token {
-  const character = String.fromCodePoint(source.text.codePointAt(at) ?? 0);
-  const meant = halfOperators.get(character);
-  if (meant !== undefined && source.text.slice(0, at).trim() !== "")
-    return readWrongOperator(source, at, [character, meant], report);
-  const to = at + character.length;
-  const hint = /[“”„‘’]/.test(character) ? `write a text in straight quotes: "text" or 'text'` : undefined;
-  report.add("syntax", spanOf(source, at, to), `${quote(character)} has no meaning in a condition`, hint);
-  return { kind: "broken", text: character, from: at, to };
-}
-
-function readNumber(source: ExpressionText, at: number, digits: string, report: Report): Token {
-  const to = at + digits.length;
-  const suffix = /[A-Za-z_0-9]+/y;
-  suffix.lastIndex = to;
-  const tail = suffix.exec(source.text)?.[0];
-  if (tail !== undefined) {
-    const hint = /^u$/i.test(tail) ? "there is one numeric type: write the number without `u`" : undefined;
-    report.add("syntax", spanOf(source, at, to + tail.length), `\`${digits}${tail}\` is not a number`, hint);
-    return { kind: "broken", text: digits, from: at, to: to + tail.length };
-  }
-  const plain = /^0x/i.test(digits)
-    ? BigInt(digits).toString()
-    : digits.replace(/^\./, "0.").replace(/^0+(?=[0-9])/, "");
-  const value = parseNumber(plain);
-  if (typeof value === "number" || value instanceof Decimal)
-    return { kind: "literal", text: digits, from: at, to, value };
-  report.add("syntax", spanOf(source, at, to), value.problem);
-  return { kind: "broken", text: digits, from: at, to };
-}
-
-function readBytes(source: ExpressionText, at: number, report: Report): Token {
-  const prefix = /[bBrR]+/y;
-  prefix.lastIndex = at;
-  const length = prefix.exec(source.text)?.[0].length ?? 1;
-  const { to } = readString(source, at + length, report);
-  report.add(
-    "left-out",
-    spanOf(source, at, to),
-    "byte strings are not part of the contract language",
-    "JSON has text only: remove the `b`",
-  );
-  return { kind: "broken", text: "", from: at, to };
-}
-
 const simpleEscapes: ReadonlyMap<string, string> = new Map([
   ["a", "\x07"],
   ["b", "\b"],
@@ -176,52 +95,129 @@ const simpleEscapes: ReadonlyMap<string, string> = new Map([
 ]);
 const numericEscape = /\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2}))/y;
 
-/** A string literal with CEL's escapes, including raw (`r"..."`) and triple-quoted forms. */
-function readString(source: ExpressionText, from: number, report: Report): Token {
-  const { text } = source;
-  stringStart.lastIndex = from;
-  const [opening = "", raw = "", mark = '"'] = stringStart.exec(text) ?? [];
-  let value = "";
-  let at = from + opening.length;
-  while (at < text.length && !text.startsWith(mark, at)) {
-    if (mark.length === 1 && /[\r\n]/.test(text.charAt(at))) break;
-    if (text[at] === "\\" && raw === "") {
-      const [piece, length] = readEscape(source, at, report);
-      value += piece;
-      at += length;
-    } else {
-      value += text[at];
-      at += 1;
-    }
-  }
-  if (!text.startsWith(mark, at)) {
-    report.add("syntax", spanOf(source, from, at), "the text is not closed", `add ${mark} at its end`);
-    // The rest may or may not be text: nothing more is reported about it.
-    return { kind: "broken", text: "", from, to: text.length };
-  }
-  const to = at + mark.length;
-  return { kind: "literal", text: text.slice(from, to), from, to, value };
-}
+class Lexer {
+  readonly #source: ExpressionText;
+  readonly #report: Report;
 
-function readEscape(source: ExpressionText, at: number, report: Report): readonly [string, number] {
-  const simple = simpleEscapes.get(source.text.charAt(at + 1));
-  if (simple !== undefined) return [simple, 2];
-  numericEscape.lastIndex = at;
-  const found = numericEscape.exec(source.text);
-  if (found === null) {
-    report.add(
-      "syntax",
-      spanOf(source, at, at + 2),
-      "an escape that CEL does not have",
-      "write `\\\\` for a backslash",
-    );
-    return ["", 2];
+  constructor(source: ExpressionText, report: Report) {
+    this.#source = source;
+    this.#report = report;
   }
-  const [whole, hex2, hex4, hex8, octal] = found;
-  const code = octal === undefined ? Number.parseInt(hex2 ?? hex4 ?? hex8 ?? "0", 16) : Number.parseInt(octal, 8);
-  if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
-    report.add("syntax", spanOf(source, at, at + whole.length), "an escape that is not a Unicode character");
-    return ["", whole.length];
+
+  token(at: number): Token {
+    const { text } = this.#source;
+    const bytes = matchAt(/[bB][rR]?(?=["'])|[rR][bB](?=["'])/y, text, at);
+    if (bytes !== undefined) return this.#bytes(at, bytes.length);
+    if (matchAt(stringStart, text, at) !== undefined) return this.#string(at);
+    const digits = matchAt(number, text, at);
+    if (digits !== undefined) return this.#number(at, digits);
+    const word = matchAt(name, text, at);
+    if (word !== undefined) {
+      const value = constants.get(word);
+      const token = { text: word, from: at, to: at + word.length };
+      return value === undefined ? { kind: "name", ...token } : { kind: "literal", ...token, value };
+    }
+    const quoted = matchAt(quotedName, text, at);
+    if (quoted !== undefined)
+      return { kind: "name", text: quoted.slice(1, -1), from: at, to: at + quoted.length, quoted: true };
+    const [written = "", meant] = wrongOperators.find(([candidate]) => text.startsWith(candidate, at)) ?? [];
+    if (meant !== undefined) return this.#wrongOperator(at, written, meant);
+    const mark = punctuation.find((candidate) => text.startsWith(candidate, at));
+    if (mark !== undefined) return { kind: "punctuation", text: mark, from: at, to: at + mark.length };
+    return this.#unknown(at);
   }
-  return [String.fromCodePoint(code), whole.length];
+
+  #refuse(from: number, to: number, message: string, hint?: string): void {
+    this.#report.add("syntax", spanOf(this.#source, from, to), message, hint);
+  }
+
+  /** Reports the operator and continues as if the right one had been written: no other error follows from it. */
+  #wrongOperator(at: number, written: string, meant: string): Token {
+    const to = at + written.length;
+    const hint = meant === "==" ? "compare with `==`" : `write \`${meant}\``;
+    this.#refuse(at, to, `${quote(written)} has no meaning in a condition`, hint);
+    return { kind: "punctuation", text: meant, from: at, to };
+  }
+
+  #unknown(at: number): Token {
+    const { text } = this.#source;
+    const character = String.fromCodePoint(text.codePointAt(at) ?? 0);
+    const meant = halfOperators.get(character);
+    if (meant !== undefined && text.slice(0, at).trim() !== "") return this.#wrongOperator(at, character, meant);
+    const to = at + character.length;
+    const hint = /[“”„‘’]/.test(character) ? `write a text in straight quotes: "text" or 'text'` : undefined;
+    this.#refuse(at, to, `${quote(character)} has no meaning in a condition`, hint);
+    return { kind: "broken", text: character, from: at, to };
+  }
+
+  #number(at: number, digits: string): Token {
+    const tail = matchAt(/[A-Za-z_0-9]+/y, this.#source.text, at + digits.length) ?? "";
+    const token = { text: digits, from: at, to: at + digits.length + tail.length };
+    if (tail !== "") {
+      const hint = /^u$/i.test(tail) ? "there is one numeric type: write the number without `u`" : undefined;
+      this.#refuse(at, token.to, `\`${digits}${tail}\` is not a number`, hint);
+      return { kind: "broken", ...token };
+    }
+    const plain = /^0x/i.test(digits)
+      ? BigInt(digits).toString()
+      : digits.replace(/^\./, "0.").replace(/^0+(?=[0-9])/, "");
+    const value = parseNumber(plain);
+    if (typeof value === "number" || value instanceof Decimal) return { kind: "literal", ...token, value };
+    this.#refuse(at, token.to, value.problem);
+    return { kind: "broken", ...token };
+  }
+
+  #bytes(at: number, prefix: number): Token {
+    const { to } = this.#string(at + prefix);
+    const hint = "JSON has text only: remove the `b`";
+    const span = spanOf(this.#source, at, to);
+    this.#report.add("left-out", span, "byte strings are not part of the contract language", hint);
+    return { kind: "broken", text: "", from: at, to };
+  }
+
+  /** A string literal with CEL's escapes, including raw (`r"..."`) and triple-quoted forms. */
+  #string(from: number): Token {
+    const { text } = this.#source;
+    stringStart.lastIndex = from;
+    const [opening = "", raw = "", mark = '"'] = stringStart.exec(text) ?? [];
+    let value = "";
+    let at = from + opening.length;
+    while (at < text.length && !text.startsWith(mark, at)) {
+      if (mark.length === 1 && /[\r\n]/.test(text.charAt(at))) break;
+      if (text[at] === "\\" && raw === "") {
+        const [piece, length] = this.#escape(at);
+        value += piece;
+        at += length;
+      } else {
+        value += text[at];
+        at += 1;
+      }
+    }
+    if (!text.startsWith(mark, at)) {
+      this.#refuse(from, at, "the text is not closed", `add ${mark} at its end`);
+      // The rest may or may not be text: nothing more is reported about it.
+      return { kind: "broken", text: "", from, to: text.length };
+    }
+    const to = at + mark.length;
+    return { kind: "literal", text: text.slice(from, to), from, to, value };
+  }
+
+  #escape(at: number): readonly [string, number] {
+    const { text } = this.#source;
+    const simple = simpleEscapes.get(text.charAt(at + 1));
+    if (simple !== undefined) return [simple, 2];
+    numericEscape.lastIndex = at;
+    const found = numericEscape.exec(text);
+    if (found === null) {
+      this.#refuse(at, at + 2, "an escape that CEL does not have", "write `\\\\` for a backslash");
+      return ["", 2];
+    }
+    const [whole, hex2, hex4, hex8, octal] = found;
+    const code = octal === undefined ? Number.parseInt(hex2 ?? hex4 ?? hex8 ?? "0", 16) : Number.parseInt(octal, 8);
+    if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
+      this.#refuse(at, at + whole.length, "an escape that is not a Unicode character");
+      return ["", whole.length];
+    }
+    return [String.fromCodePoint(code), whole.length];
+  }
 }

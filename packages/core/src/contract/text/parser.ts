@@ -52,33 +52,34 @@ class Parser {
     const from = this.#peek();
     if (from.kind === "end") return this.#broken(from, "an expression is missing");
     const expression = this.#expression();
-    const rest = this.#peek();
-    if (rest.kind !== "end") this.#unexpected(rest, "the end of the expression");
+    if (this.#peek().kind !== "end") this.#unexpected(this.#peek(), "the end of the expression");
     return expression;
   }
 
   #expression(): Syntax {
+    const isTooDeep = this.#depth >= depthMax;
+    const found = this.#nested(this.#peek(), () => this.#conditional(), "name its parts with `let:`");
+    if (isTooDeep) this.#next = this.#tokens.length - 1;
+    return found;
+  }
+
+  /** Reads a part that is nested in the expression, at a token. */
+  #nested(token: Token, read: () => Syntax, hint?: string): Syntax {
+    if (this.#depth >= depthMax) return this.#broken(token, `nested deeper than ${depthMax} levels`, hint);
     this.#depth += 1;
-    try {
-      if (this.#depth > depthMax) {
-        const broken = this.#broken(
-          this.#peek(),
-          `nested deeper than ${depthMax} levels`,
-          "name its parts with `let:`",
-        );
-        this.#next = this.#tokens.length - 1;
-        return broken;
-      }
-      const test = this.#binary(0);
-      if (!this.#accept("?")) return test;
-      if (this.#peek().text === "?") return this.#unexpected(this.#peek(), "a value");
-      const yes = this.#binary(0);
-      this.#expect(":", otherwise);
-      const no = this.#expression();
-      return { kind: "conditional", span: this.#between(test, no), test, yes, no };
-    } finally {
-      this.#depth -= 1;
-    }
+    const found = read();
+    this.#depth -= 1;
+    return found;
+  }
+
+  #conditional(): Syntax {
+    const test = this.#binary(0);
+    if (!this.#accept("?")) return test;
+    if (this.#peek().text === "?") return this.#unexpected(this.#peek(), "a value");
+    const yes = this.#binary(0);
+    this.#expect(":", otherwise);
+    const no = this.#expression();
+    return { kind: "conditional", span: between(test, no), test, yes, no };
   }
 
   #binary(level: number): Syntax {
@@ -92,20 +93,18 @@ class Parser {
         left = this.#notIn(left, from);
         continue;
       }
-      const meant = token.kind === "name" ? wordOperators.get(token.text.toLowerCase()) : undefined;
-      const operator = meant === "==" && isWord(this.#after(), "not") ? "!=" : (meant ?? token.text);
+      const { operator, last, isWritten } = operatorAt(token, this.#after());
       if (!operators.includes(operator) || token.kind === "literal" || token.quoted === true) return left;
-      const last = operator === "!=" && meant !== undefined ? this.#after() : token;
       this.#next += last === token ? 1 : 2;
-      if (meant !== undefined) this.#word(token, last, operator);
+      if (isWritten) this.#word(token, last, operator);
       const right = this.#binary(level + 1);
-      left = { kind: "binary", span: this.#between(left, right), operator: operator as BinaryOperator, left, right };
+      left = { kind: "binary", span: between(left, right), operator: operator as BinaryOperator, left, right };
     }
   }
 
   /** Reports an operator that is written as a word, and continues as if the right one had been written. */
   #word(from: Token, to: Token, meant: string): void {
-    const word = this.#source.text.slice(from.from, to.to).replace(/\s+/g, " ");
+    const word = oneLine(this.#source, from, to);
     this.#report.add("syntax", this.#span(from, to), `\`${word}\` has no meaning in a condition`, `write \`${meant}\``);
   }
 
@@ -117,42 +116,29 @@ class Parser {
     const at = this.#next;
     const right = this.#binary(relationsLevel + 1);
     this.#word(not, word, `!(${before} in ${this.#textFrom(at)})`);
-    const operand: Syntax = { kind: "binary", span: this.#between(left, right), operator: "in", left, right };
+    const operand: Syntax = { kind: "binary", span: between(left, right), operator: "in", left, right };
     return { kind: "unary", span: operand.span, operator: "!", operand };
-  }
-
-  /** `not x`, as in Python: it negates the whole comparison after it. */
-  #not(token: Token): Syntax {
-    this.#next += 1;
-    const from = this.#next;
-    this.#depth += 1;
-    const operand =
-      this.#depth > depthMax
-        ? this.#broken(token, `nested deeper than ${depthMax} levels`)
-        : this.#binary(relationsLevel);
-    this.#depth -= 1;
-    const text = this.#textFrom(from);
-    this.#word(token, token, operand.kind === "binary" && !isBracketed(text) ? `!(${text})` : `!${text}`);
-    return { kind: "unary", span: { ...operand.span, from: this.#span(token, token).from }, operator: "!", operand };
   }
 
   /** The text from a token up to the next unread one, on one line. */
   #textFrom(from: number): string {
-    const [first, last] = [this.#tokens[from], this.#tokens[this.#next - 1]];
-    return this.#source.text.slice(first?.from, last?.to).replace(/\s+/g, " ");
+    return oneLine(this.#source, this.#tokens[from], this.#tokens[this.#next - 1]);
   }
 
   #unary(): Syntax {
     const token = this.#peek();
-    if (isWord(token, "not") && beginsValue(this.#after())) return this.#not(token);
-    if (token.kind !== "punctuation" || (token.text !== "!" && token.text !== "-")) return this.#members();
+    // `not x`, as in Python: it negates the whole comparison after it.
+    const isNot = isWord(token, "not") && beginsValue(this.#after());
+    if (!isNot && !(token.kind === "punctuation" && (token.text === "!" || token.text === "-"))) return this.#members();
     this.#next += 1;
-    this.#depth += 1;
-    const operand =
-      this.#depth > depthMax ? this.#broken(token, `nested deeper than ${depthMax} levels`) : this.#unary();
-    this.#depth -= 1;
-    const span = { ...operand.span, from: this.#span(token, token).from };
-    return { kind: "unary", span, operator: token.text, operand };
+    const from = this.#next;
+    const operand = this.#nested(token, () => (isNot ? this.#binary(relationsLevel) : this.#unary()));
+    const operator = token.text === "-" ? "-" : "!";
+    if (isNot) {
+      const text = this.#textFrom(from);
+      this.#word(token, token, operand.kind === "binary" && !isBracketed(text) ? `!(${text})` : `!${text}`);
+    }
+    return { kind: "unary", span: { ...operand.span, from: this.#span(token).from }, operator, operand };
   }
 
   #members(): Syntax {
@@ -173,106 +159,79 @@ class Parser {
     if (token.kind !== "name" || (token.text === "in" && token.quoted !== true))
       return this.#unexpected(token, "a member's name");
     this.#next += 1;
-    const nameSpan = this.#span(token, token);
-    if (!optional && this.#accept("(")) {
-      const args = this.#list(")");
-      const span = { ...of.span, to: this.#previousSpan().to };
-      return { kind: "call", span, name: token.text, nameSpan, target: of, args };
-    }
-    return { kind: "member", span: { ...of.span, to: nameSpan.to }, of, name: token.text, nameSpan, optional };
+    if (!optional && this.#accept("(")) return this.#call(token, of);
+    return { kind: "member", span: this.#upTo(of.span), of, name: token.text, nameSpan: this.#span(token), optional };
+  }
+
+  #call(name: Token, target?: Syntax): Syntax {
+    const args = this.#items(")", () => this.#expression());
+    const nameSpan = this.#span(name);
+    return { kind: "call", span: this.#upTo(target?.span ?? nameSpan), name: name.text, nameSpan, target, args };
   }
 
   #index(of: Syntax, optional: boolean): Syntax {
     this.#next += 1;
     const at = this.#expression();
     this.#expect("]", "`]`");
-    return { kind: "index", span: { ...of.span, to: this.#previousSpan().to }, of, at, optional };
+    return { kind: "index", span: this.#upTo(of.span), of, at, optional };
   }
 
   #message(of: Syntax, token: Token): Syntax {
     this.#next += 1;
-    this.#entries();
-    const span = { ...of.span, to: this.#previousSpan().to };
-    this.#report.add(
-      "left-out",
-      this.#span(token, token),
-      "messages (`Type{...}`) are not part of the contract language",
-    );
-    return { kind: "broken", span };
+    this.#items("}", () => this.#entry());
+    this.#report.add("left-out", this.#span(token), "messages (`Type{...}`) are not part of the contract language");
+    return { kind: "broken", span: this.#upTo(of.span) };
   }
 
   #primary(): Syntax {
     const token = this.#peek();
-    const span = this.#span(token, token);
-    if (token.kind === "broken") {
+    const span = this.#span(token);
+    if (token.kind === "broken" || token.kind === "literal") {
       this.#next += 1;
-      return { kind: "broken", span };
+      return token.kind === "broken" ? { kind: "broken", span } : { kind: "literal", span, value: token.value ?? null };
     }
-    if (token.kind === "literal") {
+    if (token.kind === "name" && token.quoted !== true && token.text !== "in" && !reserved.has(token.text)) {
       this.#next += 1;
-      return { kind: "literal", span, value: token.value ?? null };
+      return this.#accept("(") ? this.#call(token) : { kind: "name", span, name: token.text };
     }
-    if (token.kind === "name") return this.#name(token, span);
     if (this.#accept("(")) {
       const inner = this.#expression();
       this.#expect(")", "`)`");
-      return { ...inner, span: { ...span, to: this.#previousSpan().to } };
+      return { ...inner, span: this.#upTo(span) };
     }
     if (this.#accept("[")) {
-      const items = this.#list("]");
-      return { kind: "list", span: { ...span, to: this.#previousSpan().to }, items };
+      const items = this.#items("]", () => this.#expression());
+      return { kind: "list", span: this.#upTo(span), items };
     }
     if (this.#accept("{")) {
-      const entries = this.#entries();
-      return { kind: "map", span: { ...span, to: this.#previousSpan().to }, entries };
+      const entries = this.#items("}", () => this.#entry());
+      return { kind: "map", span: this.#upTo(span), entries };
     }
     return this.#unexpected(token, "a value");
   }
 
-  #name(token: Token, span: Span): Syntax {
-    if (reserved.has(token.text) || token.text === "in" || token.quoted === true)
-      return this.#unexpected(token, "a value");
-    this.#next += 1;
-    if (!this.#accept("(")) return { kind: "name", span, name: token.text };
-    const args = this.#list(")");
-    const whole = { ...span, to: this.#previousSpan().to };
-    return { kind: "call", span: whole, name: token.text, nameSpan: span, target: undefined, args };
+  #entry(): readonly [Syntax, Syntax] {
+    const key = this.#expression();
+    this.#expect(":", "`:` and a value");
+    return [key, this.#expression()];
   }
 
-  #list(closing: ")" | "]"): Syntax[] {
-    const items: Syntax[] = [];
+  /** Items between commas, up to the closing mark. A comma may follow the last one, but not that of a call's arguments. */
+  #items<Item>(closing: ")" | "]" | "}", read: () => Item): Item[] {
+    const items: Item[] = [];
     while (!this.#accept(closing)) {
       if (items.length > 0 && !this.#expect(",", `\`,\` or \`${closing}\``)) {
         this.#accept(closing);
         break;
       }
-      if (items.length > 0 && closing === "]" && this.#accept(closing)) break;
-      items.push(this.#expression());
+      if (items.length > 0 && closing !== ")" && this.#accept(closing)) break;
+      items.push(read());
       if (this.#peek().kind === "end") {
         this.#expect(closing, `\`${closing}\``);
         break;
       }
     }
     return items;
-  }
-
-  #entries(): (readonly [Syntax, Syntax])[] {
-    const entries: (readonly [Syntax, Syntax])[] = [];
-    while (!this.#accept("}")) {
-      if (entries.length > 0 && !this.#expect(",", "`,` or `}`")) {
-        this.#accept("}");
-        break;
-      }
-      if (entries.length > 0 && this.#accept("}")) break;
-      const key = this.#expression();
-      this.#expect(":", "`:` and a value");
-      entries.push([key, this.#expression()]);
-      if (this.#peek().kind === "end") {
-        this.#expect("}", "`}`");
-        break;
-      }
-    }
-    return entries;
   }
 
   #peek(): Token {
@@ -301,44 +260,60 @@ class Parser {
   /** Reports an unexpected token and skips to a place where an enclosing construct can continue. */
   #unexpected(token: Token, expected: string): Syntax {
     const found = token.kind === "end" ? "the expression ends" : `found \`${token.text}\``;
-    const isCoalescing = token.text === "?" && this.#previous()?.text === "?";
-    const hint = isCoalescing ? "give a default: `input.?name.orValue(other)`" : hintFor(token, expected);
+    const hint = hintFor(token, expected, this.#tokens[this.#next - 1]);
     const broken = this.#broken(token, `expected ${expected}, ${found}`, hint);
-    let nesting = 0;
-    for (; this.#peek().kind !== "end"; this.#next += 1) {
-      const { text, kind } = this.#peek();
-      if (kind !== "punctuation") continue;
-      if (nesting === 0 && [")", "]", "}", ",", ":"].includes(text)) break;
-      if (["(", "[", "[?", "{"].includes(text)) nesting += 1;
-      if ([")", "]", "}"].includes(text)) nesting -= 1;
-    }
+    this.#next = endOfPart(this.#tokens, this.#next);
     return broken;
   }
 
   #broken(token: Token, message: string, hint?: string): Syntax {
-    const span = this.#span(token, token);
+    const span = this.#span(token);
     // A second problem at one token follows from the first.
     if (token.kind !== "broken" && token.from !== this.#reportedAt) this.#report.add("syntax", span, message, hint);
     this.#reportedAt = token.from;
     return { kind: "broken", span };
   }
 
-  #span(from: Token, to: Token): Span {
+  #span(from: Token, to: Token = from): Span {
     return spanOf(this.#source, from.from, Math.max(to.to, from.from + 1));
   }
 
-  #between(left: Syntax, right: Syntax): Span {
-    return { ...left.span, to: Math.max(left.span.to, right.span.to) };
+  /** The span from the beginning of another one to the end of the last token that was read. */
+  #upTo(from: Span): Span {
+    return { ...from, to: this.#span(this.#tokens[Math.max(0, this.#next - 1)] as Token).to };
   }
+}
 
-  #previous(): Token | undefined {
-    return this.#tokens[this.#next - 1];
-  }
+/** The operator at a token, also one that is written as a word, and its last token. */
+function operatorAt(
+  token: Token,
+  after: Token,
+): { readonly operator: string; readonly last: Token; readonly isWritten: boolean } {
+  const meant = token.kind === "name" ? wordOperators.get(token.text.toLowerCase()) : undefined;
+  if (meant === "==" && isWord(after, "not")) return { operator: "!=", last: after, isWritten: true };
+  return { operator: meant ?? token.text, last: token, isWritten: meant !== undefined };
+}
 
-  #previousSpan(): Span {
-    const token = this.#tokens[Math.max(0, this.#next - 1)] as Token;
-    return this.#span(token, token);
+/** The text from one token to another, on one line. */
+function oneLine({ text }: ExpressionText, from: Token | undefined, to: Token | undefined): string {
+  return text.slice(from?.from, to?.to).replace(/\s+/g, " ");
+}
+
+function between(left: Syntax, right: Syntax): Span {
+  return { ...left.span, to: Math.max(left.span.to, right.span.to) };
+}
+
+/** The index of the next token at this nesting level at which an enclosing construct can continue. */
+function endOfPart(tokens: readonly Token[], from: number): number {
+  let nesting = 0;
+  for (let at = from; at < tokens.length - 1; at += 1) {
+    const { text, kind } = tokens[at] as Token;
+    if (kind !== "punctuation") continue;
+    if (nesting === 0 && [")", "]", "}", ",", ":"].includes(text)) return at;
+    if (["(", "[", "[?", "{"].includes(text)) nesting += 1;
+    if ([")", "]", "}"].includes(text)) nesting -= 1;
   }
+  return tokens.length - 1;
 }
 
 function isWord(token: Token, word: string): boolean {
@@ -362,7 +337,8 @@ function isBracketed(text: string): boolean {
   return false;
 }
 
-function hintFor(token: Token, expected: string): string | undefined {
+function hintFor(token: Token, expected: string, before: Token | undefined): string | undefined {
+  if (token.text === "?" && before?.text === "?") return "give a default: `input.?name.orValue(other)`";
   const isChoice = token.kind === "name" && ["if", "else", "then"].includes(token.text);
   if (isChoice || expected === otherwise || token.text === ":") return choiceHint;
   const operator = token.kind === "name" ? wordOperators.get(token.text.toLowerCase()) : undefined;

@@ -2,6 +2,7 @@ import { isScalar, isMap, parseDocument, type Pair, type Scalar } from "yaml";
 import { Report, type SourceFile, type Span } from "./diagnostic.ts";
 import { documentKeys } from "./document-keys.ts";
 import { parseExpression } from "./parser.ts";
+import type { Repaired } from "./yaml.ts";
 
 /** A condition or a reason that YAML reads differently from what its author wrote. */
 export interface Slip {
@@ -47,10 +48,7 @@ export function findSlips(file: SourceFile): readonly Slip[] {
 }
 
 /** The text with every slip fixed, and the original offset of each of its offsets. */
-export function repair(
-  text: string,
-  slips: readonly Slip[],
-): { readonly text: string; readonly original: (at: number) => number } {
+export function repair(text: string, slips: readonly Slip[]): Repaired {
   const pieces: string[] = [];
   const offsets: number[] = [];
   const copy = (from: number, to: number): void => {
@@ -149,14 +147,7 @@ function withContinuation(
     const line = lines[end] ?? "";
     if (line.trim() === "" || line.search(/\S/) <= indent) break;
   }
-  return [
-    end,
-    lines
-      .slice(first + 1, end)
-      .map((line) => `\n${line}`)
-      .join("")
-      .trimEnd(),
-  ];
+  return [end, ["", ...lines.slice(first + 1, end)].join("\n").trimEnd()];
 }
 
 function entriesOfLine(line: string, from: number, around: readonly string[]): readonly Entry[] {

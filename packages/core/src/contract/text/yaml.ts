@@ -1,14 +1,4 @@
-import {
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  LineCounter,
-  parseAllDocuments,
-  type Document,
-  type Node,
-  type Scalar,
-} from "yaml";
+import { isAlias, isMap, isScalar, isSeq, parseAllDocuments, type Document, type Node, type Scalar } from "yaml";
 import { parseNumber, type Decimal, type Json } from "../../wire/mod.ts";
 import type { Report, SourceFile, Span } from "./diagnostic.ts";
 import { scalarOffsets, type ScalarStyle } from "./scalar-offsets.ts";
@@ -46,6 +36,16 @@ export interface YamlEntry {
   readonly value: YamlNode;
 }
 
+/** The items of a list, or the node alone. */
+export function itemsOf(node: YamlNode | undefined): readonly YamlNode[] {
+  return node === undefined ? [] : node.kind === "list" ? node.items : [node];
+}
+
+/** A member of a map; undefined for another node. */
+export function memberOf(node: YamlNode | undefined, name: string): YamlNode | undefined {
+  return node?.kind === "map" ? node.entries.get(name)?.value : undefined;
+}
+
 const sourceCharactersMax = 1_000_000;
 const depthMax = 64;
 
@@ -80,7 +80,6 @@ export function readYaml(
     version: "1.2",
     schema: "failsafe",
     uniqueKeys: true,
-    lineCounter: new LineCounter(),
     prettyErrors: false,
     keepSourceTokens: true,
   });

@@ -95,7 +95,7 @@ export function textOf(body: unknown): string | Refusal {
   if (!Buffer.isBuffer(body)) return "";
   if (isAscii(body)) return body.toString("latin1");
   if (isUtf8(body)) return body.toString("utf8");
-  const fault = findUtf8Fault(body);
+  const fault = findUtf8Fault(body, body.toString("utf8"));
   return refuse(
     "invalid-json",
     `line ${fault?.line ?? 1}, column ${fault?.column ?? 1}: ${fault?.sentence ?? "invalid UTF-8"}`,

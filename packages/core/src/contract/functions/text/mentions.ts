@@ -97,14 +97,11 @@ function endsAt(text: string, at: number): boolean {
 }
 
 function characterAt(text: string, at: number): string {
-  const code = text.codePointAt(at);
-  return code === undefined ? "" : String.fromCodePoint(code);
+  return Array.from(text.slice(at, at + 2))[0] ?? "";
 }
 
 function characterBefore(text: string, at: number): string {
-  if (at <= 0) return "";
-  const low = text.charCodeAt(at - 1);
-  return low >= 0xdc00 && low <= 0xdfff && at >= 2 ? characterAt(text, at - 2) : text.charAt(at - 1);
+  return Array.from(text.slice(Math.max(0, at - 2), at)).at(-1) ?? "";
 }
 
 function lowerAscii(text: string): string {

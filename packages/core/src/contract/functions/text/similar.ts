@@ -1,3 +1,4 @@
+import { editDistance } from "../../../wire/mod.ts";
 import { EvaluationError } from "../../value/rational.ts";
 import { boolean } from "../../value/type.ts";
 import type { Value } from "../../value/value.ts";
@@ -54,38 +55,5 @@ function costOfFolding(text: string): number {
 function isNear(a: readonly string[], b: readonly string[]): boolean {
   const shorter = Math.min(a.length, b.length);
   const most = shorter < 4 ? 0 : shorter < 8 ? 1 : 2;
-  return Math.abs(a.length - b.length) <= most && distance(a, b, most) <= most;
-}
-
-/**
- * The number of characters to insert, remove, replace, or swap with a neighbour (optimal string alignment); above
- * `most` if it is larger. It only computes the cells within `most` of the diagonal, and stops after a row in which none
- * is within `most`. Three rows are reused, so the cells next to a row's range are reset.
- */
-function distance(a: readonly string[], b: readonly string[], most: number): number {
-  const far = most + 1;
-  let before: number[] = [];
-  let last = Array.from({ length: b.length + 2 }, (_, at) => Math.min(at, far));
-  let next: number[] = [];
-  for (let row = 1; row <= a.length; row += 1) {
-    const [from, to] = [Math.max(1, row - most), Math.min(b.length, row + most)];
-    next[from - 1] = from === 1 ? Math.min(row, far) : far;
-    let least = next[from - 1] ?? far;
-    for (let column = from; column <= to; column += 1) {
-      const changed = a[row - 1] === b[column - 1] ? 0 : 1;
-      const swapped = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
-      const cell = Math.min(
-        (last[column] ?? far) + 1,
-        (next[column - 1] ?? far) + 1,
-        (last[column - 1] ?? far) + changed,
-        swapped ? (before[column - 2] ?? far) + 1 : far,
-      );
-      next[column] = cell;
-      least = Math.min(least, cell);
-    }
-    next[to + 1] = far;
-    if (least > most) return far;
-    [before, last, next] = [last, next, before];
-  }
-  return last[b.length] ?? far;
+  return editDistance(a, b, most) <= most;
 }
