@@ -160,8 +160,8 @@ function approvals(there: PostgresServer, databases: Databases): void {
       });
       t.after(() => ledger.close());
       const held = (await ledgerTables.openApprovalsAt(ledger.tables, [receipt.seq, receipt.seq + 100])).map(
-        ({ row, holds }) => {
-          return [row, holds.map(({ amount }) => amount)];
+        ({ seq, holds }) => {
+          return [seq, holds.map(({ amount }) => amount)];
         },
       );
       assert.deepEqual(held, [[receipt.seq, ["1200"]]]);

@@ -18,7 +18,7 @@ import {
   type Ledger,
 } from "../../packages/gate/src/ledger/mod.ts";
 import { withoutParts } from "../../packages/core/src/record/entry/evidence.ts";
-import { bounds, clientConfig, makePool, readOne } from "../../packages/gate/src/ledger/store/postgres/session.ts";
+import { bounds, clientConfig, makePool, transact } from "../../packages/gate/src/ledger/store/postgres/session.ts";
 import { postgresTables, type Read } from "../../packages/gate/src/ledger/store/postgres/tables.ts";
 import { walkStore } from "../../packages/gate/src/ledger/history/walk.ts";
 import { append, engine, entry, temporaryFolder } from "../support/ledger-fixture.ts";
@@ -107,7 +107,7 @@ function erasureOn(there: PostgresServer): void {
             if (isLawful) await eraseOn(ledger, { target: { rows: [[290, 290]] }, parts: ["reason"] });
             else await takeAway(there, id, 290);
           }
-          return readOne(pool, id, ...asked);
+          return transact(pool, id, asked, true);
         };
         const { broken } = await walkStore(postgresTables(read, id), { from: 2, anchors: [] });
         found.push(broken?.seq);

@@ -8,7 +8,7 @@ import { after, suite, test, type TestContext } from "node:test";
 import pg from "pg";
 import { Ledger } from "../../packages/gate/src/ledger/mod.ts";
 import { leafHash, zeroHash } from "../../packages/core/src/record/entry/leaf.ts";
-import { readOne, makePool, clientConfig, bounds } from "../../packages/gate/src/ledger/store/postgres/session.ts";
+import { bounds, clientConfig, makePool, transact } from "../../packages/gate/src/ledger/store/postgres/session.ts";
 import { postgresTables, type Read } from "../../packages/gate/src/ledger/store/postgres/tables.ts";
 import { walkStore } from "../../packages/gate/src/ledger/history/walk.ts";
 import { leavesOf } from "../../packages/gate/src/ledger/history/table-reads.ts";
@@ -188,7 +188,7 @@ function verifying(there: TestDatabase, database: Database): void {
   /** Verifies as the walk's own thread does. */
   const walk = (ledger: string): Promise<Verification> =>
     walkStore(
-      postgresTables((...asked) => readOne(pool, ledger, ...asked), ledger),
+      postgresTables((...asked) => transact(pool, ledger, asked, true), ledger),
       { from: 1, anchors: [] },
     );
 
@@ -197,7 +197,7 @@ function verifying(there: TestDatabase, database: Database): void {
       const { ledger, store } = await sample(database, "growing");
       const more = entry({ at: ledger.head.at });
       const grows: Read = async (...asked) => {
-        const found = await readOne(pool, "growing", ...asked);
+        const found = await transact(pool, "growing", asked, true);
         await append(ledger, [[more, []]]);
         return found;
       };

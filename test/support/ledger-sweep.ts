@@ -34,7 +34,7 @@ export async function startWalker(folder: string, defects: readonly Mutation[] =
   const lookAt = async (): ReturnType<Walker["look"]> => {
     try {
       await reader.call("open", 2, folder);
-      const { broken } = await reader.call<Verification>("verify", 2, 1, anchors);
+      const { broken } = await reader.call<Verification>("verify", 2, { from: 1, anchors });
       return broken ?? (await reader.call<Broken | undefined>("structure", 2));
     } catch (error) {
       if (!(error instanceof LedgerRefused)) throw error;
@@ -42,7 +42,7 @@ export async function startWalker(folder: string, defects: readonly Mutation[] =
     }
   };
   return {
-    walk: () => reader.call<Verification>("verify", 1, 1, anchors),
+    walk: () => reader.call<Verification>("verify", 1, { from: 1, anchors }),
     look: async () => {
       const found = await lookAt();
       await reader.call("close", 2);

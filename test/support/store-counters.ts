@@ -181,8 +181,8 @@ export function storeCounters(name: string, { open }: Pick<Engine, "open">): voi
 }
 
 /** An approval that waits until a time. */
-function pending(row: number, ends: number): StoredApproval {
-  return { row, attach: sha256("call"), key: "k", place: sha256("place"), status: "pending", ends, record: "{}" };
+function pending(seq: number, ends: number): StoredApproval {
+  return { seq, attach: sha256("call"), key: "k", place: sha256("place"), status: "pending", ends, record: "{}" };
 }
 
 function live(definition: string): StoredCounter {

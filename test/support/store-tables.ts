@@ -160,7 +160,7 @@ async function fill(store: LedgerStore): Promise<Written> {
     const status = row === 25 ? "denied" : "pending";
     const digests = { attach: sha256(`call ${row}`), place: sha256(`place ${row % 2}`) };
     return {
-      row,
+      seq: row,
       ...digests,
       key: `k${row % 2}`,
       status,
@@ -168,7 +168,7 @@ async function fill(store: LedgerStore): Promise<Written> {
       record: `{"row":${row}}`,
     };
   });
-  const outcomes = taken.map((seq) => ({ seq, row: 30 + seq, status: seq === 1 ? "failed" : "done" }));
+  const outcomes = taken.map((seq) => ({ seq, outcome: 30 + seq, status: seq === 1 ? "failed" : "done" }));
   const repeats = spread(1, 12).map((at) => ({ id: sha256(`repeat ${at}`), at, record: `r${at % 3}` }));
   const nodes = [
     [1, 0],
@@ -204,9 +204,9 @@ async function fill(store: LedgerStore): Promise<Written> {
     contracts: texts.map((text) => ({ digest: sha256(text), text })),
     counters: kept.map(counterEntry),
     effects: events,
-    approvals: approvals.map(({ row: seq, ...approval }) => ({ seq, ...approval })),
+    approvals,
     holds: held.map((row) => ({ ...placeOf(row), amount: String(row) })),
-    outcomes: outcomes.map(({ seq, row, status }) => ({ seq, outcome: row, status })),
+    outcomes,
     withdrawals: taken.map((row) => ({ ...placeOf(row), amount: String(row), outcome: 30 + row, folded: null })),
     repeats,
     nodes: nodes.map(({ level, index, hash }) => ({ level, place: index, hash: hash.toString("hex") })),

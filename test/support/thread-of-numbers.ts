@@ -12,7 +12,7 @@ serveOpened(
     const close = (): void => {
       if (fails === "close") throw new Error("it does not close");
     };
-    return { opened: { close }, said: threadId };
+    return { opened: { close, end: () => process.exit() }, said: threadId };
   },
-  { end: () => process.exit() },
+  ["end"],
 );

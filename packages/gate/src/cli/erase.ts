@@ -68,24 +68,24 @@ function readWheres(texts: readonly string[]): Readonly<Record<string, string>> 
 }
 
 type Shown = Omit<Erased, "more">;
+/** Its members come first in the output, in this order. */
+const nothingErased: Shown = { matched: 0, not_present: [], rows: 0, parts: 0, acts: 0, receipts: [], remains: null };
 
 /** Erases in several requests: a gate limits each one, so that its answer does not take long. */
 async function eraseAll(gate: GateDoor, route: string, body: object): Promise<Shown> {
-  let all: Shown = { matched: 0, not_present: [], rows: 0, parts: 0, acts: 0, receipts: [], remains: null };
+  let all = nothingErased;
   for (;;) {
     const { more, ...erased } = accepted(await gate.ask("POST", route, body)) as unknown as Erased;
     const rows = all.rows + erased.rows;
     all = {
+      ...nothingErased,
+      ...erased,
       // Receipts erased in an earlier request match again, unless the session that selected them was erased.
       matched: Math.max(rows, erased.matched),
-      not_present: erased.not_present,
       rows,
       parts: all.parts + erased.parts,
       acts: Math.max(all.acts, erased.acts),
       receipts: [...all.receipts, ...erased.receipts],
-      remains: erased.remains,
-      ...(erased.unsearched === undefined ? {} : { unsearched: erased.unsearched }),
-      ...(erased.preview === undefined ? {} : { preview: erased.preview }),
     };
     if (!more) return all;
   }
@@ -100,16 +100,6 @@ function readRange(text: string): readonly [number, number] {
 }
 
 function erasedText(erased: Shown, named: readonly string[], options: EraseOptions): readonly string[] {
-  const { unsearched = 0 } = erased;
-  const text = outcomeText(erased, named, options);
-  if (unsearched === 0) return text;
-  return [
-    ...text,
-    `  ${counted(unsearched, "receipt")} could not be searched, because the input was not stored whole; erase by session or number`,
-  ];
-}
-
-function outcomeText(erased: Shown, named: readonly string[], options: EraseOptions): readonly string[] {
   const { matched, not_present: notPresent, rows, parts, receipts, preview } = erased;
   if (matched === 0) return noneText(named, options);
   if (preview !== undefined && rows > 0) return previewText(erased, preview);
@@ -165,8 +155,10 @@ function notPresentText(lack: NotPresent, erased: Shown): string {
 }
 
 function asideText(erased: Shown): readonly string[] {
-  const { not_present: notPresent, acts, remains } = erased;
+  const { not_present: notPresent, acts, remains, unsearched = 0 } = erased;
+  const unread = `${counted(unsearched, "receipt")} could not be searched, because the input was not stored whole`;
   return [
+    ...(unsearched === 0 ? [] : [`  ${unread}; erase by session or number`]),
     ...notPresent.map((lack) => notPresentText(lack, erased)),
     ...(acts === 0 ? [] : [`  rows that record acts of people, ${acts} of those named, are never erased`]),
     ...(remains === null ? [] : [`  but ${remains}`]),

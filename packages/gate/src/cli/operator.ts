@@ -182,9 +182,7 @@ function doorAt({ url, key, certificate }: Address, limitMinutes: number): GateD
           headers: {
             authorization: `Bearer ${key}`,
             connection: "close",
-            ...(text === undefined
-              ? {}
-              : { "content-type": "application/json", "content-length": Buffer.byteLength(text) }),
+            ...(text !== undefined && { "content-type": "application/json" }),
           },
         });
         const received = Buffer.concat(await answer.toArray()).toString("utf8");

@@ -88,20 +88,8 @@ function withoutSettings(): NodeJS.ProcessEnv {
 const testsMs = 120_000;
 
 function banner(serving: Serving): string {
-  const {
-    address,
-    console: page,
-    noConsole,
-    ops,
-    gate,
-    ledger,
-    contracts,
-    tenants,
-    made,
-    modeChange,
-    warnings,
-  } = serving;
-  const { mode, contract } = gate.policy;
+  const { address, console: page, noConsole, ops, ledger, contracts, tenants, made, modeChange } = serving;
+  const { mode, contract } = serving.gate.policy;
   const changed =
     modeChange &&
     `changed from ${modeChange.from} to ${modeChange.to} by ${modeChange.setting}; row ${modeChange.seq} records it`;
@@ -120,5 +108,5 @@ function banner(serving: Serving): string {
     lines.push(
       `  key       ${io().stdout.isTTY === true ? `${made.key} (shown once; also in ${made.file})` : `made, in ${made.file}`}`,
     );
-  return [...lines, ...warnings.map((warning) => `  warning   ${warning}`)].join("\n");
+  return [...lines, ...serving.warnings.map((warning) => `  warning   ${warning}`)].join("\n");
 }

@@ -243,7 +243,7 @@ export class AppendTransaction {
     const change = { ...entry, act: outcomeAct, body: outcomeBody(outcome) };
     this.#add(changeRow(change, outcomeEffects(events, takenBack)));
     this.#counters.settle(events, takenBack);
-    this.#beside.outcomes.push({ seq: outcome.row, row: seq, status: outcome.status });
+    this.#beside.outcomes.push({ seq: outcome.row, outcome: seq, status: outcome.status });
   }
 
   /** Adds the row of a tool's result, which changes no counter. */

@@ -41,30 +41,20 @@ export async function readSharedLedger(place: DatabaseLocation): Promise<LedgerH
  * @throws {LedgerRefused} if it does not exist
  */
 export async function inspectSharedLedger(place: DatabaseLocation): Promise<LedgerCheck> {
-  const { store, close } = await openExisting(place);
-  try {
-    return { ...(await store.verify(1, [])), anchored: undefined };
-  } finally {
-    await close();
-  }
+  await using opened = await openExisting(place);
+  return { ...(await opened.store.verify(1, [])), anchored: undefined };
 }
 
-async function openExisting({
-  url,
-  ledger,
-}: DatabaseLocation): Promise<{ readonly store: LedgerStore; readonly close: () => Promise<void> }> {
-  const database = await openPostgres({ url, connectionsMax });
-  try {
-    const store = await database.open({ ledger, log: undefined, mustExist: true });
-    return {
-      store,
-      close: async () => {
-        await store.close();
-        await database.close();
-      },
-    };
-  } catch (error) {
-    await database.close();
-    throw error;
-  }
+interface Existing extends AsyncDisposable {
+  readonly store: LedgerStore;
+  readonly close: () => Promise<void>;
+}
+
+async function openExisting({ url, ledger }: DatabaseLocation): Promise<Existing> {
+  await using stack = new AsyncDisposableStack();
+  const database = stack.adopt(await openPostgres({ url, connectionsMax }), (each) => each.close());
+  const store = stack.adopt(await database.open({ ledger, log: undefined, mustExist: true }), (each) => each.close());
+  const opened = stack.move();
+  const close = (): Promise<void> => opened.disposeAsync();
+  return { store, close, [Symbol.asyncDispose]: close };
 }

@@ -196,7 +196,7 @@ export class Ledger {
   }
 
   /** The stops and grants when this gate last wrote or read the ledger. */
-  get standing(): Pick<Standing, "grants" | "now" | "stops"> {
+  get standing(): Readonly<Pick<Standing, "grants" | "now" | "stops">> {
     return this.#standing;
   }
 

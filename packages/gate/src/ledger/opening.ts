@@ -8,21 +8,14 @@ import { makeFolders, readIfThere } from "./files/durable-file.ts";
 import { HeadPin, noRows, readPin, writePin, type Pin } from "./history/pin.ts";
 import { missingCheckpoint } from "./history/folder-check.ts";
 import { keepPrivate } from "./files/private-files.ts";
-import {
-  headOf,
-  openOwn,
-  ownHead,
-  pinnedHead,
-  readCheckpointNote,
-  requireName,
-  requireSeen,
-} from "./history/observed.ts";
+import { headOf, ownHead, pinnedHead, readCheckpointNote, requireName, requireSeen } from "./history/observed.ts";
 import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./store/sqlite/sqlite.ts";
 import type { LedgerStore } from "./store/store.ts";
 import type { StoredHead } from "./store/tables.ts";
 import { damagedAt, LedgerRefused } from "./errors.ts";
 import type { Broken } from "../../../core/src/record/entry/row.ts";
 import { openSigner } from "./signing/signer.ts";
+import { openSignedBy } from "../../../core/src/record/tree/checkpoint.ts";
 import { Frontier } from "../../../core/src/record/tree/merkle.ts";
 import { frontierRoots } from "../../../core/src/record/tree/tiles.ts";
 import { readSigningKeys, requireSigningKeys, Signer } from "./signing/signing-key.ts";
@@ -121,7 +114,7 @@ export async function inspectLedger({ folder, pinFile, chainAlone }: InspectOpti
  */
 function wrongSignature(note: string | undefined, signer: string | undefined, rows: number): Broken | undefined {
   if (note === undefined || signer === undefined) return undefined;
-  const opened = openOwn(note, signer);
+  const opened = openSignedBy(signer, note);
   const expected = `a checkpoint that ${signer} signed; a gate that has just started with another key writes it within a second`;
   const problem = "the checkpoint in the folder is not valid";
   return opened.ok ? undefined : { seq: rows + 1, problem, expected, found: opened.problem };

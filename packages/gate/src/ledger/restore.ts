@@ -1,5 +1,5 @@
-import { constants } from "node:fs";
-import { access, chmod, copyFile, rename } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { chmod, copyFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { verifyBackup } from "./backup.ts";
 import { databaseFiles, files, pinIn } from "./files/data-folder.ts";
@@ -36,7 +36,7 @@ export interface Restoration extends RestorePlace {
  */
 export async function planRestore(place: RestorePlace): Promise<Restoration> {
   const { askOthers, backup, folder, pinFile } = place;
-  await requireEmpty(folder);
+  requireEmpty(folder);
   const { pin, rows } = await verifyBackup(backup);
   const seen = [...(await seenHeads(folder, pinFile)), ...(await askOthers(pin.log))];
   await using history = await readLedger(backup);
@@ -52,7 +52,7 @@ export async function placeRestoration(restoration: Restoration): Promise<void> 
   await makeFolders(folder, 0o700);
   const lock = takeOwnership(folder);
   try {
-    await requireEmpty(folder);
+    requireEmpty(folder);
     const beside = join(folder, `${files.database}.new`);
     await copyFile(join(backup, files.database), beside);
     await chmod(beside, 0o600);
@@ -65,19 +65,12 @@ export async function placeRestoration(restoration: Restoration): Promise<void> 
 }
 
 /** Refuses a folder with files of a ledger: an old write-ahead log would be applied to the restored file. */
-async function requireEmpty(folder: string): Promise<void> {
+function requireEmpty(folder: string): void {
   for (const name of databaseFiles) {
     const file = join(folder, name);
-    if (await exists(file))
+    if (existsSync(file))
       throw new LedgerRefused(
         `${file} already exists: a restore never overwrites a ledger or mixes with its files. Move the file away first, and keep it`,
       );
   }
-}
-
-async function exists(file: string): Promise<boolean> {
-  return access(file, constants.F_OK).then(
-    () => true,
-    () => false,
-  );
 }

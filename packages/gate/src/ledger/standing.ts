@@ -10,9 +10,11 @@ export class Standing {
   readonly #tables: Pick<Tables, "find">;
   readonly #digest: (text: string) => string;
   readonly #size: () => Promise<number>;
-  #stops: Stops = noStops;
-  #grants: readonly Grant[] = [];
-  #through = 0;
+  stops: Stops = noStops;
+  /** The grants that have not ended by a row. The time of some may be over. */
+  grants: readonly Grant[] = [];
+  /** The last row that was read. */
+  through = 0;
 
   /**
    * @param digest makes keyed digests
@@ -24,31 +26,17 @@ export class Standing {
     this.#size = size;
   }
 
-  /** The last row that was read. */
-  get through(): number {
-    return this.#through;
-  }
-
-  get stops(): Stops {
-    return this.#stops;
-  }
-
-  /** The grants that have not ended by a row. The time of some may be over. */
-  get grants(): readonly Grant[] {
-    return this.#grants;
-  }
-
   /** The same after the rows that other gates have added. */
-  async now(): Promise<Pick<Standing, "grants" | "stops">> {
+  async now(): Promise<Readonly<Pick<Standing, "grants" | "stops">>> {
     await this.follow(await this.#size());
     return this;
   }
 
   /** Takes what a transaction has left, after its commit. */
   advance(through: number, stops: Stops, grants: readonly Grant[]): void {
-    this.#stops = stops;
-    this.#grants = grants;
-    this.#through = through;
+    this.stops = stops;
+    this.grants = grants;
+    this.through = through;
   }
 
   /**
@@ -57,19 +45,19 @@ export class Standing {
    * @param changed the last row of a person's act: without a new one, nothing is read
    */
   async follow(changed: number): Promise<void> {
-    const through = this.#through;
-    const [stops, grants] = [this.#stops, this.#grants];
+    const through = this.through;
+    const [stops, grants] = [this.stops, this.grants];
     if (changed <= through) return;
     const found = await this.#rows(through + 1, changed, [...stopMarks, grantMark]);
     // Uses are many, and matter only to a grant that exists.
     const first = grants.length > 0 ? through + 1 : found.find(({ leaf }) => leaf.includes(grantMark))?.seq;
     if (first !== undefined) found.push(...(await this.#rows(first, changed, changeMarks)));
     // Another call may have read more rows meanwhile.
-    if (this.#through >= changed) return;
+    if (this.through >= changed) return;
     const rows = found.toSorted((a, b) => a.seq - b.seq);
-    this.#stops = rows.flatMap((row) => stopActIn(row) ?? []).reduce(withStopAct, stops);
-    this.#grants = rows.reduce((left, row) => withGrantRow(left, row, this.#digest), grants);
-    this.#through = changed;
+    this.stops = rows.flatMap((row) => stopActIn(row) ?? []).reduce(withStopAct, stops);
+    this.grants = rows.reduce((left, row) => withGrantRow(left, row, this.#digest), grants);
+    this.through = changed;
   }
 
   async #rows(from: number, through: number, marks: readonly string[]): Promise<StoredRow[]> {

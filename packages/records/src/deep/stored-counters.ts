@@ -233,7 +233,7 @@ export class StoredCounters {
 }
 
 function wrongHold(
-  { row, holds: stored }: ledgerTables.TabledApproval,
+  { seq: row, holds: stored }: ledgerTables.TabledApproval,
   replayed: ReplayLedger,
 ): WrongCounter | undefined {
   const holds = replayed.tables.holdsOf(row);

@@ -101,12 +101,3 @@ export async function hintedKeys(folder: string): Promise<readonly VerifierKey[]
   const read = keys.flatMap((key) => (key.ok && key.value.type === signatureTypes.ed25519 ? [key.value] : []));
   return read.length === keys.length ? read : [];
 }
-
-export async function readTextIfThere(file: string): Promise<string | undefined> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (error) {
-    if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
-    throw error;
-  }
-}

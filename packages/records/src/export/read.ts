@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { LedgerRefused } from "../../../gate/src/ledger/errors.ts";
-import { tilePath, tilesOf, tileWidth, type Tile } from "../../../core/src/record/tree/tiles.ts";
+import { parseBundle, tilePath, tilesOf, tileWidth, type Tile } from "../../../core/src/record/tree/tiles.ts";
 import { contractPath, evidencePath, readBounded, sizesMax } from "./layout.ts";
 
 /** A row of an export: its leaf and its evidence. */
@@ -34,20 +34,16 @@ async function readRows(folder: string, bundle: Tile): Promise<readonly Exported
     readBounded(folder, evidencePath(bundle), sizesMax.evidence),
   ]);
   if (entries === undefined || evidence === undefined) throw changed(folder);
-  const rows: ExportedRow[] = [];
-  let [at, lineAt] = [0, 0];
-  for (let seq = bundle.index * tileWidth + 1; rows.length < bundle.width; seq += 1) {
-    const end = at + 2 <= entries.length ? at + 2 + entries.readUInt16BE(at) : Infinity;
+  const leaves = parseBundle(entries) ?? [];
+  if (leaves.length < bundle.width) throw changed(folder);
+  let lineAt = 0;
+  return leaves.slice(0, bundle.width).map((leaf, index) => {
     const lineEnd = evidence.indexOf("\n", lineAt);
-    if (end > entries.length || lineEnd === -1) throw changed(folder);
-    rows.push({
-      seq,
-      leaf: entries.toString("utf8", at + 2, end),
-      evidence: evidence.toString("latin1", lineAt, lineEnd),
-    });
-    [at, lineAt] = [end, lineEnd + 1];
-  }
-  return rows;
+    if (lineEnd === -1) throw changed(folder);
+    const line = evidence.toString("latin1", lineAt, lineEnd);
+    lineAt = lineEnd + 1;
+    return { seq: bundle.index * tileWidth + 1 + index, leaf: leaf.toString("utf8"), evidence: line };
+  });
 }
 
 const changed = (folder: string): LedgerRefused =>

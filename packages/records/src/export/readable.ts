@@ -13,6 +13,7 @@ import {
   partText,
   readCall,
   readCutInput,
+  type Leaf,
   type StoredRow,
 } from "../../../core/src/record/entry/mod.ts";
 import { io, BadInput, notWritten, type Outcome } from "../../../gate/src/cli/mod.ts";
@@ -100,7 +101,7 @@ async function* linesOf(
   written: { rows: number },
   passed: (row: number) => void,
 ): AsyncGenerator<string> {
-  if (format === "csv") yield csvLine(readableFields);
+  if (format === "csv") yield csvLine(Object.keys(readableFields));
   for await (const slice of first <= last ? history.scan(first) : []) {
     const rows = slice.filter(({ seq }) => seq <= last);
     if (rows.length > 0) yield rows.map(format === "csv" ? csvOf : jsonOf).join("");
@@ -110,31 +111,39 @@ async function* linesOf(
   }
 }
 
-const readableFields = [
-  "seq",
-  "at",
-  "act",
-  "key",
-  "session",
-  "tool",
-  "verdict",
-  "answered",
-  "mode",
-  "rule",
-  "reason",
-  "contract",
-  "hash",
-  "erased",
-] as const;
-
-type ReadableRow = Readonly<Record<(typeof readableFields)[number], string | number | null | readonly string[]>>;
-
-function csvOf(row: StoredRow): string {
-  const fields = readable(row);
-  return csvLine(readableFields.map((name) => cell(fields[name])));
+/** A row with its leaf and its call, from disclosures whose digests are recomputed. */
+interface ReadRow extends Pick<StoredRow, "evidence" | "seq"> {
+  readonly leaf: Leaf;
+  readonly hash: string;
+  readonly call: ReturnType<typeof readCall>;
 }
 
-function cell(value: ReadableRow[keyof ReadableRow]): string {
+type Cell = string | number | null | readonly string[];
+
+/** The readable fields of a row, in their order. */
+const readableFields: Readonly<Record<string, (row: ReadRow) => Cell>> = {
+  seq: ({ seq }) => seq,
+  at: ({ leaf }) => new Date(leaf.at).toISOString(),
+  act: ({ leaf }) => leaf.act,
+  key: ({ leaf }) => leaf.key,
+  session: ({ call }) => call?.session_id ?? null,
+  tool: ({ call, leaf }) => call?.tool ?? leaf.tool,
+  verdict: ({ leaf }) => leaf.verdict,
+  answered: ({ leaf }) => leaf.answered,
+  mode: ({ leaf }) => leaf.mode,
+  rule: ({ leaf }) => leaf.rule,
+  reason: ({ evidence }) => JSON.parse(partText(evidence, "reason") ?? "null") as string | null,
+  contract: ({ leaf }) => leaf.contract,
+  hash: ({ hash }) => hash,
+  erased: ({ evidence }) => missingParts(evidence),
+};
+
+function csvOf(row: StoredRow): string {
+  const read = readable(row);
+  return csvLine(Object.values(readableFields).map((valueOf) => cell(valueOf(read))));
+}
+
+function cell(value: Cell): string {
   return typeof value === "object" ? (value ?? []).join(" ") : String(value);
 }
 
@@ -143,37 +152,19 @@ function cell(value: ReadableRow[keyof ReadableRow]): string {
  * null, and `input_cut` has its size, beginning and digest. `sent_as` is the alias under which a call was sent.
  */
 function jsonOf(row: StoredRow): string {
-  const fields = readable(row);
-  const [input, platform] = (["input", "platform"] as const).map((name) => partText(row.evidence, name) ?? "null");
-  const cut = fields.act === null ? readCutInput(row.evidence) : undefined;
-  const leaf = parseLeaf(row.leaf);
-  const sentAs = leaf && readCall(leaf, row.evidence)?.alias;
-  const alias = sentAs === undefined ? "" : `"sent_as":${JSON.stringify(sentAs)},`;
+  const read = readable(row);
+  const { call, evidence, leaf } = read;
+  const fields = Object.fromEntries(Object.entries(readableFields).map(([name, valueOf]) => [name, valueOf(read)]));
+  const [input, platform] = (["input", "platform"] as const).map((name) => partText(evidence, name) ?? "null");
+  const cut = leaf.act === null ? readCutInput(evidence) : undefined;
+  const alias = call?.alias === undefined ? "" : `"sent_as":${JSON.stringify(call.alias)},`;
   const inputs = cut === undefined ? `"input":${input}` : `"input":null,"input_cut":${JSON.stringify(cut)}`;
   return `${JSON.stringify(fields).slice(0, -1)},${alias}${inputs},"platform":${platform}}\n`;
 }
 
-/** The readable fields of a row, from its leaf and from disclosures whose digests are recomputed. */
-function readable({ seq, leaf: text, evidence }: StoredRow): ReadableRow {
+function readable({ seq, leaf: text, evidence }: StoredRow): ReadRow {
   const leaf = parseLeaf(text);
   if (leaf === undefined || evidenceDigest(evidence) !== leaf.evidence)
     throw new LedgerRefused(`row ${seq} was changed after it was written: run \`svc-gate verify\``);
-  const call = readCall(leaf, evidence);
-  const reason = partText(evidence, "reason");
-  return {
-    seq,
-    at: new Date(leaf.at).toISOString(),
-    act: leaf.act,
-    key: leaf.key,
-    session: call?.session_id ?? null,
-    tool: call?.tool ?? leaf.tool,
-    verdict: leaf.verdict,
-    answered: leaf.answered,
-    mode: leaf.mode,
-    rule: leaf.rule,
-    reason: reason === undefined ? null : (JSON.parse(reason) as string),
-    contract: leaf.contract,
-    hash: leafHash(text),
-    erased: missingParts(evidence),
-  };
+  return { seq, evidence, leaf, hash: leafHash(text), call: readCall(leaf, evidence) };
 }

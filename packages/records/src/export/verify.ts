@@ -52,11 +52,11 @@ export interface VerifyExportOptions {
 
 /** Verifies an export as spec/export.md defines. At most two bundles of 256 rows are in memory. */
 export async function verifyExport(options: VerifyExportOptions): Promise<ExportReport> {
-  const opened = await openCheckpoint(options);
-  const { problem, ...head } = opened;
-  if (problem !== undefined) return { ...head, rows: 0, contracts: 0, erasedParts: 0, problem };
+  const head = await openCheckpoint(options);
+  const { checkpoint, problem } = head;
+  if (checkpoint === undefined || problem !== undefined) return { ...head, rows: 0, contracts: 0, erasedParts: 0 };
   const { chainAlone } = options;
-  const walk = new Walk(new ExportReader(options, opened.checkpoint), { from: 1, anchors: [], chainAlone });
+  const walk = new Walk(new ExportReader(options, checkpoint), { from: 1, anchors: [], chainAlone });
   const { broken, head: last } = await walk.run();
   const { row, code, problem: text } = (broken ?? {}) as Partial<ExportFinding>;
   const named = row ?? broken?.seq ?? 0;
@@ -68,11 +68,7 @@ export async function verifyExport(options: VerifyExportOptions): Promise<Export
   };
 }
 
-type Head = Pick<ExportReport, "cosignedBy" | "signedBy">;
-
-type Opened =
-  | (Head & { readonly checkpoint: Checkpoint; readonly problem?: undefined })
-  | (Head & Pick<ExportReport, "checkpoint"> & { readonly problem: NonNullable<ExportReport["problem"]> });
+type Opened = Pick<ExportReport, "checkpoint" | "cosignedBy" | "problem" | "signedBy">;
 
 async function openCheckpoint({ folder, keys, witnesses }: VerifyExportOptions): Promise<Opened> {
   const head = { checkpoint: undefined as Checkpoint | undefined, signedBy: noKeys, cosignedBy: noKeys };
@@ -96,7 +92,7 @@ async function openCheckpoint({ folder, keys, witnesses }: VerifyExportOptions):
   }
   if (head.signedBy.length === 0)
     return broken("unsigned", "no given key that is named as the log has signed the checkpoint");
-  return { ...head, checkpoint };
+  return { ...head, problem: undefined };
 }
 
 const noKeys: readonly VerifierKey[] = [];

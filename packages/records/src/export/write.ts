@@ -4,11 +4,12 @@ import { eraseAct, Missing, readErasure, type Erasure } from "../../../core/src/
 import { withoutParts } from "../../../core/src/record/entry/evidence.ts";
 import { parseLeaf } from "../../../core/src/record/entry/leaf.ts";
 import { makeFolders, replaceFile, type LedgerHistory } from "../../../gate/src/ledger/mod.ts";
+import { readIfThere } from "../../../gate/src/ledger/engine.ts";
 import { damagedAt, LedgerRefused } from "../../../gate/src/ledger/errors.ts";
 import type { StoredRow } from "../../../core/src/record/entry/row.ts";
-import { openCheckpoint, parseCheckpointText, type Checkpoint } from "../../../core/src/record/tree/checkpoint.ts";
+import { openSignedBy, parseCheckpointText, type Checkpoint } from "../../../core/src/record/tree/checkpoint.ts";
 import { Frontier, hashBytes } from "../../../core/src/record/tree/merkle.ts";
-import { claimedText, parseVerifierKey } from "../../../core/src/record/tree/note.ts";
+import { claimedText } from "../../../core/src/record/tree/note.ts";
 import {
   entryBundle,
   frontierRoots,
@@ -22,7 +23,7 @@ import {
 } from "../../../core/src/record/tree/tiles.ts";
 import { firstLink, linkOf, verifyRow, type Link } from "../../../core/src/record/entry/verifier.ts";
 import { FlushedFiles } from "./files.ts";
-import { checkpointName, contractPath, evidencePath, hintName, hintText, readHint, readTextIfThere } from "./layout.ts";
+import { checkpointName, contractPath, evidencePath, hintName, hintText, readHint } from "./layout.ts";
 
 /** The result of writing an export. */
 export interface Exported {
@@ -81,8 +82,7 @@ export async function writeExport(
 }
 
 function readHead(note: string, { name: log, signer = "" }: LedgerHistory): Checkpoint {
-  const key = parseVerifierKey(signer);
-  const head = key.ok ? openCheckpoint(note, [key.value]) : key;
+  const head = openSignedBy(signer, note);
   if (head.ok && head.value.origin === log) return head.value;
   throw new LedgerRefused(
     `the stored head of the ledger "${log}" is not signed by its key on record (${signer}): run \`svc-gate verify\``,
@@ -117,9 +117,9 @@ async function openFolder(folder: string, log: string): Promise<OldExport> {
     throw new LedgerRefused(
       `${folder} has an export of the ledger "${hint.log}", not of "${log}": name another folder`,
     );
-  const note = await readTextIfThere(join(folder, checkpointName));
+  const note = await readIfThere(join(folder, checkpointName));
   if (note === undefined) return { size: 0, root: undefined, settled: 0 };
-  const checkpoint = parseCheckpointText(claimedText(note) ?? "");
+  const checkpoint = parseCheckpointText(claimedText(String(note)) ?? "");
   if (checkpoint === undefined || checkpoint.origin !== log)
     throw new LedgerRefused(`the checkpoint in ${folder} is damaged: verify the export, or name a new folder`);
   return { size: checkpoint.size, root: checkpoint.root, settled: Math.min(hint.size, checkpoint.size) };
@@ -276,9 +276,8 @@ class Writing {
     for (const [from, to] of erasure?.rows ?? []) {
       const last = Math.min(bundles - 1, Math.floor((to - 1) / tileWidth));
       for (let index = Math.floor((from - 1) / tileWidth); index <= last; index += 1) {
-        const known = this.touched.get(index) ?? [];
+        const known = this.touched.getOrInsertComputed(index, () => []);
         known.push({ parts: erasure?.parts ?? [], rows: [[from, to]] });
-        this.touched.set(index, known);
       }
     }
   }
@@ -300,10 +299,10 @@ async function openTile(read: HashReader, level: number, size: number): Promise<
 /** Removes parts from an old bundle of evidence, and replaces the file in one step. */
 async function takeOut(folder: string, index: number, erasures: readonly Erasure[]): Promise<void> {
   const file = join(folder, evidencePath({ index, width: tileWidth }));
-  const text = await readTextIfThere(file);
+  const text = await readIfThere(file);
   if (text === undefined)
     throw new LedgerRefused(`${file} is missing, so erased data may remain in a copy of it: export into a new folder`);
-  const lines = text.split("\n");
+  const lines = String(text).split("\n");
   for (const { parts, rows } of erasures) {
     for (const [from, to] of rows) {
       const first = Math.max(from - 1 - index * tileWidth, 0);

@@ -37,7 +37,8 @@ export class CounterTables {
   readonly #series = new Map<string, Series>();
   /** By row. */
   readonly #holds = new Map<number, readonly StoredEffect[]>();
-  #events = 0;
+  /** The number of events in memory. */
+  events = 0;
   #joinAt = eventsAtFirst;
 
   /** @param lookbackOf by default no event is joined */
@@ -79,11 +80,6 @@ export class CounterTables {
     };
   }
 
-  /** The number of events in memory. */
-  get events(): number {
-    return this.#events;
-  }
-
   /** Like `StoreTransaction.values`, for one lookup. */
   value(lookup: StoredLookup): string | undefined {
     const after = startOf(lookup, this.#counters);
@@ -108,10 +104,10 @@ export class CounterTables {
         series.totals.push(addDecimals(latestOf(series)?.[1] ?? "0", effect.amount));
         series.at.push(effect.at);
         series.seq.push(effect.seq);
-        this.#events += 1;
+        this.events += 1;
       }
     }
-    if (this.#events > this.#joinAt) this.#join(effects.at(-1)?.at ?? 0);
+    if (this.events > this.#joinAt) this.#join(effects.at(-1)?.at ?? 0);
   }
 
   /** @throws {Fault} if a counter is not kept, or if an event is taken back twice. @param coming more counters */
@@ -129,21 +125,9 @@ export class CounterTables {
   }
 
   #seriesOf(of: Pick<StoredEffect, "counter" | "key">): Series {
-    const name = nameOf(of);
-    const known = this.#series.get(name);
-    if (known !== undefined) return known;
-    const made = {
-      counter: of.counter,
-      key: of.key,
-      at: [],
-      seq: [],
-      totals: [],
-      joined: undefined,
-      held: [],
-      taken: [],
-    };
-    this.#series.set(name, made);
-    return made;
+    const { counter, key } = of;
+    const empty = (): Series => ({ counter, key, at: [], seq: [], totals: [], joined: undefined, held: [], taken: [] });
+    return this.#series.getOrInsertComputed(nameOf(of), empty);
   }
 
   #hold(effect: StoredEffect, { held }: Series): void {
@@ -223,15 +207,15 @@ export class CounterTables {
     const lookbackOf = this.#lookbackOf;
     if (lookbackOf === undefined) return;
     const found = new Map(this.counters.map(({ digest, definition }) => [digest, lookbackOf(definition, now)]));
-    this.#events = 0;
+    this.events = 0;
     for (const [name, series] of this.#series) {
       const lookback = found.get(series.counter);
       if (lookback !== undefined) join(series, lookback.through);
       const isOver = series.at.length + series.held.length + series.taken.length === 0;
       if (isOver && lookback?.forgets === true) this.#series.delete(name);
-      this.#events += series.at.length;
+      this.events += series.at.length;
     }
-    this.#joinAt = Math.max(eventsAtFirst, this.#events * 2);
+    this.#joinAt = Math.max(eventsAtFirst, this.events * 2);
   }
 }
 

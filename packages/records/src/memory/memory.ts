@@ -120,16 +120,8 @@ export class MemoryStore implements LedgerStore {
 
   #commit(rows: readonly StoredRow[], effects: readonly StoredEffect[], options: CommitOptions = {}): void {
     const tables = this.#tables;
-    const {
-      approvals = [],
-      erasures = [],
-      inForce,
-      outcomes = [],
-      released = [],
-      repeats = [],
-      signer,
-      tree,
-    } = options;
+    const { inForce, signer, tree } = options;
+    const { approvals = [], erasures = [], outcomes = [], released = [], repeats = [] } = options;
     tables.rows.push(...rows);
     this.#headLeaf = tables.head?.leaf;
     this.#changed = lastChange(rows) ?? this.#changed;
@@ -138,9 +130,9 @@ export class MemoryStore implements LedgerStore {
       tables.keep("nodes", { level, place: index, hash: hash.toString("hex") });
     for (const erasure of erasures) erase(tables, erasure);
     for (const row of released) tables.counters.release([row, row]);
-    for (const { row: seq, ...approval } of approvals) tables.keep("approvals", { seq, ...approval });
+    for (const approval of approvals) tables.keep("approvals", approval);
     tables.hasApprovals ||= approvals.length > 0;
-    for (const { seq, row, status } of outcomes) tables.keep("outcomes", { seq, outcome: row, status });
+    for (const outcome of outcomes) tables.keep("outcomes", outcome);
     keepRepeats(tables, repeats);
     tables.signer = signer ?? tables.signer;
     tables.mode = this.#headLeaf === undefined ? (inForce?.mode ?? tables.mode) : undefined;

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { calls } from "../../../gate/src/cli/run.ts";
-import { inFolder, many } from "./options.ts";
+import { many, operating } from "./options.ts";
 
 /** Adds the commands with which a person decides calls. */
 export function addApprovals(program: Command): void {
@@ -95,10 +95,6 @@ export function addGrants(program: Command): void {
 }
 
 function deciding(command: Command): Command {
-  return command
-    .addOption(inFolder("the data folder of the gate, which says where it listens"))
-    .option("--url <url>", "a gate elsewhere, instead of the folder")
-    .option("--key-file <file>", "a file with the person's key (default: SVC_APPROVER_KEY)")
-    .option("--tenant <id>", "a tenant, instead of the root")
-    .option("--json", "for programs", false);
+  const folder = "the data folder of the gate, which says where it listens";
+  return operating(command, folder, "a file with the person's key (default: SVC_APPROVER_KEY)");
 }

@@ -18,12 +18,16 @@ export function inDatabase(
   return new Option("--database [tenant]", meaning);
 }
 
-/** The options of a command that an operator gives to a gate. */
-export function operating(command: Command): Command {
+/** The options of a command that an operator, or a person who decides, gives to a gate. */
+export function operating(
+  command: Command,
+  folder = "the gate's data folder",
+  key = "with --url: a file with a key of scope admin (default: SVC_ADMIN_KEY)",
+): Command {
   return command
-    .addOption(inFolder("the gate's data folder"))
+    .addOption(inFolder(folder))
     .option("--url <url>", "a gate elsewhere, instead of the folder")
-    .option("--key-file <file>", "with --url: a file with a key of scope admin (default: SVC_ADMIN_KEY)")
+    .option("--key-file <file>", key)
     .option("--tenant <id>", "a tenant, instead of the root")
     .option("--json", "for programs", false);
 }

@@ -10,6 +10,7 @@ import { suite, test } from "node:test";
 import { loadModule, parseSync } from "libpg-query";
 import { ledgerTables, migrations } from "../../../../packages/gate/src/ledger/store/postgres/schema.ts";
 import {
+  composed,
   entriesAt,
   entriesWhere,
   insertions,
@@ -192,7 +193,7 @@ const reads = (Object.keys(describedTables) as TableName[]).flatMap((table) => {
 });
 
 const all: readonly (readonly [string, string])[] = [
-  ...Object.entries(statements),
+  ...Object.entries({ ...composed, ...statements }),
   ...reads.map(({ statement: { name, text } }) => [name, text] as const),
   ...filters.map((filter) => readRows(filter).statement).map(({ name, text }) => [name, text] as const),
   ...(["receipts", "effects"] as const)

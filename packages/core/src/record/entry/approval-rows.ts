@@ -31,7 +31,7 @@ const hourMs = 3_600_000;
 export function storedApproval(approval: Approval, digest: (text: string) => string): StoredApproval {
   const { row, key, session, status, asking } = approval;
   const place = digest(sessionName(key, session));
-  return { row, attach: asking.attach, key, place, status, ends: endOf(approval), record: progressText(approval) };
+  return { seq: row, attach: asking.attach, key, place, status, ends: endOf(approval), record: progressText(approval) };
 }
 
 /** Reads approvals from the rows that asked and from the table. The table has only denials of erased rows. */
@@ -47,12 +47,12 @@ export function voteRows(kept: Iterable<Pick<KeptApproval, "record">>): readonly
   return [...kept].flatMap(({ record }) => readProgress(record).votes?.map(({ row }) => row) ?? []);
 }
 
-/** What became of an approval, as its table says; nothing if that is not JSON. */
-export function readProgress(record: string): Partial<Approval> {
+/** What became of an approval, as its table says. @param unread the result if that is not JSON */
+export function readProgress(record: string, unread: object = {}): Partial<Approval> {
   try {
     return Object(JSON.parse(record)) as Partial<Approval>;
   } catch {
-    return {};
+    return unread;
   }
 }
 

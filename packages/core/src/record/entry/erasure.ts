@@ -136,8 +136,7 @@ export class Missing {
 
   #note(seq: number, parts: readonly PartName[]): void {
     const number = Math.floor(seq / chunkRows);
-    const chunk = this.#chunks.get(number) ?? new Uint32Array(chunkRows);
-    this.#chunks.set(number, chunk);
+    const chunk = this.#chunks.getOrInsertComputed(number, () => new Uint32Array(chunkRows));
     chunk[seq % chunkRows] = this.#numberOf(parts);
   }
 

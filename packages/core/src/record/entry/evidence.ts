@@ -207,19 +207,19 @@ export function isEmptyList(stored: StoredEvidence, name: "effects"): boolean {
 
 /** Returns the erased parts. A disclosure has no `!`. */
 export function missingParts(stored: StoredEvidence): readonly PartName[] {
-  if (!stored.includes("!")) return noParts;
-  return stored
-    .split(separator)
-    .flatMap((part, index) => (isErased(part) ? (partNames[index] ?? memberOf(part) ?? []) : []));
+  return stored.includes("!") ? namesOf(stored, isErased) : noParts;
 }
 
 const noParts: readonly PartName[] = [];
 
 /** Returns the parts that are not erased. */
 export function presentParts(stored: StoredEvidence): readonly PartName[] {
-  return stored
-    .split(separator)
-    .flatMap((part, index) => (isErased(part) ? [] : (partNames[index] ?? memberOf(part) ?? [])));
+  return namesOf(stored, (part) => !isErased(part));
+}
+
+function namesOf(stored: StoredEvidence, isWanted: (part: string) => boolean): readonly PartName[] {
+  const parts = stored.split(separator);
+  return parts.flatMap((part, index) => (isWanted(part) ? (partNames[index] ?? memberOf(part) ?? []) : []));
 }
 
 /** Returns true if an erasure of some parts includes another part. Input and facts include their members. */

@@ -37,14 +37,14 @@ export function receiptJson(row: StoredRow, outcome?: StoredOutcome): string {
   const call = sound ? readCall(leaf, row.evidence) : undefined;
   const erased = sound ? missingParts(row.evidence).toSorted() : [];
   const cut = sound && leaf.kind === "check" ? readCutInput(row.evidence) : undefined;
-  const fields: readonly (readonly [keyof ReceiptJson, string])[] = [
+  const fields: readonly (readonly [name: keyof ReceiptJson, text: string | undefined])[] = [
     ["seq", String(row.seq)],
     ["hash", JSON.stringify(leafHash(row.leaf))],
     ["prev_hash", json(leaf?.prev)],
     ["at", json(leaf?.at)],
     ["session_id", json(call?.session_id)],
     ["tool_name", json(call?.tool_name)],
-    ...(call?.alias === undefined ? [] : ([["tool", json(call.tool)]] as const)),
+    ["tool", call?.alias === undefined ? undefined : json(call.tool)],
     ["tool_input", cut === undefined ? part("input") : "null"],
     ["platform_state", part("platform")],
     ["verdict", json(leaf?.verdict)],
@@ -54,28 +54,17 @@ export function receiptJson(row: StoredRow, outcome?: StoredOutcome): string {
     ["rule", json(leaf?.rule)],
     ["contract", json(leaf?.contract)],
     ["key", json(leaf?.key)],
-    ...(call?.key_kind === undefined ? [] : ([["key_kind", json(call.key_kind)]] as const)),
-    ...(leaf?.kind === "change"
-      ? ([
-          ["kind", '"change"'],
-          ["act", json(leaf.act)],
-        ] as const)
-      : []),
-    ...(leaf?.kind === "result"
-      ? ([
-          ["kind", '"result"'],
-          ["check", json(leaf.check)],
-        ] as const)
-      : []),
-    ...(cut === undefined ? [] : ([["input_cut", JSON.stringify(cut)]] as const)),
-    ...(erased.length === 0 ? [] : ([["erased", JSON.stringify(erased)]] as const)),
-    ...(outcome === undefined
-      ? []
-      : ([["outcome", JSON.stringify({ status: outcome.status, seq: outcome.row })]] as const)),
+    ["key_kind", call?.key_kind === undefined ? undefined : json(call.key_kind)],
+    ["kind", leaf === undefined || leaf.kind === "check" ? undefined : json(leaf.kind)],
+    ["act", leaf?.kind === "change" ? json(leaf.act) : undefined],
+    ["check", leaf?.kind === "result" ? json(leaf.check) : undefined],
+    ["input_cut", cut && JSON.stringify(cut)],
+    ["erased", erased.length === 0 ? undefined : JSON.stringify(erased)],
+    ["outcome", outcome && JSON.stringify({ status: outcome.status, seq: outcome.outcome })],
     ["leaf", JSON.stringify(row.leaf)],
     ["evidence", JSON.stringify(row.evidence.split("~"))],
   ];
-  return `{${fields.map(([name, text]) => `"${name}":${text}`).join(",")}}`;
+  return `{${fields.flatMap(([name, text]) => (text === undefined ? [] : `"${name}":${text}`)).join(",")}}`;
 }
 
 function json(value: string | number | null | undefined): string {

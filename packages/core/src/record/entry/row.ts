@@ -52,14 +52,14 @@ export interface StoredOutcome {
   /** The row of the check. */
   readonly seq: number;
   /** The row of the outcome. */
-  readonly row: number;
+  readonly outcome: number;
   readonly status: string;
 }
 
 /** An approval as a store keeps it. Rows can be folded into the same columns. */
 export interface StoredApproval {
   /** The row that asked. */
-  readonly row: number;
+  readonly seq: number;
   /** A digest of the call, in hex. */
   readonly attach: string;
   readonly key: string;

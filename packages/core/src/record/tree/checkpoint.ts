@@ -1,6 +1,6 @@
 import { bad, good, type Result } from "../../wire/mod.ts";
 import { hashBytes } from "./merkle.ts";
-import { openNote, type Signed, type VerifierKey } from "./note.ts";
+import { openNote, parseVerifierKey, type Signed, type VerifierKey } from "./note.ts";
 
 /** The content of a checkpoint: C2SP tlog-checkpoint. */
 export interface Checkpoint {
@@ -52,4 +52,10 @@ export function openCheckpoint(
   const byLog = signed.some(({ key }) => log.includes(key) && key.name === checkpoint.origin);
   if (!byLog) return bad(`no known key of ${checkpoint.origin} has signed it`);
   return good({ ...checkpoint, text, signed });
+}
+
+/** Reads a checkpoint that one key must have signed. @param signer its verifier key */
+export function openSignedBy(signer: string, written: string): Result<SignedCheckpoint, string> {
+  const key = parseVerifierKey(signer);
+  return key.ok ? openCheckpoint(written, [key.value]) : key;
 }

@@ -1,6 +1,5 @@
-import { openCheckpoint } from "./checkpoint.ts";
+import { openSignedBy } from "./checkpoint.ts";
 import { Frontier, lastUnder, type TreeNode } from "./merkle.ts";
-import { parseVerifierKey } from "./note.ts";
 import type { Broken } from "../entry/row.ts";
 
 /** A row that was observed outside the ledger. */
@@ -14,39 +13,13 @@ export interface Anchor {
   readonly by: string;
 }
 
-/** The tree and its signature that a store keeps with its last row. */
-export interface KeptHead {
-  readonly frontier: string;
-  /** The signed checkpoint. */
-  readonly checkpoint: string;
-  /** A verifier key. */
-  readonly signer: string;
-}
-
 /** The tree over the rows of a walk that began at row 1. */
-export class TreeWalk {
-  readonly #frontier = new Frontier();
+export class TreeWalk extends Frontier {
   readonly #anchors: readonly Anchor[];
 
   constructor(anchors: readonly Anchor[]) {
+    super();
     this.#anchors = anchors.filter(({ root }) => root !== undefined);
-  }
-
-  get size(): number {
-    return this.#frontier.size;
-  }
-
-  root(): Buffer {
-    return this.#frontier.root();
-  }
-
-  /**
-   * Adds a row and returns the inner hashes that are complete with it.
-   *
-   * @param hash the row's hash
-   */
-  append(hash: string): readonly TreeNode[] {
-    return this.#frontier.append(hash);
   }
 
   /** Returns the mistake if the root over the rows so far differs from the root that an anchor has seen. */
@@ -59,35 +32,25 @@ export class TreeWalk {
   }
 
   #differs(expected: string, by: string): Broken | undefined {
-    const found = this.#frontier.root().toString("base64");
+    const found = this.root().toString("base64");
     const problem = `the root of the tree differs from the root that ${by}`;
     return found === expected ? undefined : { seq: this.size, problem, expected, found };
   }
 
-  /** Compares the tree with the stored tree at the last row. */
-  kept({ frontier, checkpoint, signer }: KeptHead): Broken | undefined {
-    const text = this.#frontier.text();
+  /** Compares the tree with the stored tree at the last row, and with the checkpoint that a verifier key has signed. */
+  kept(stored: Readonly<Record<"checkpoint" | "frontier" | "signer", string>>): Broken | undefined {
+    const { frontier, checkpoint, signer } = stored;
+    const text = this.text();
     const problem = "the stored tree differs from the tree of the rows";
     if (frontier !== text) return { seq: this.size, problem, expected: text, found: frontier };
-    const key = parseVerifierKey(signer);
-    const opened = key.ok ? openCheckpoint(checkpoint, [key.value]) : key;
-    if (!opened.ok)
-      return {
-        seq: this.size,
-        problem: "the signature of the head is not valid",
-        expected: signer,
-        found: opened.problem,
-      };
-    const signed = opened.value;
-    const { size } = signed;
+    const opened = openSignedBy(signer, checkpoint);
+    const invalid = "the signature of the head is not valid";
+    if (!opened.ok) return { seq: this.size, problem: invalid, expected: signer, found: opened.problem };
+    const { size, root } = opened.value;
+    const elsewhere = "the head was signed at another row";
     if (size !== this.size)
-      return {
-        seq: this.size,
-        problem: "the head was signed at another row",
-        expected: String(this.size),
-        found: String(size),
-      };
-    return this.#differs(signed.root.toString("base64"), "was signed");
+      return { seq: this.size, problem: elsewhere, expected: String(this.size), found: String(size) };
+    return this.#differs(root.toString("base64"), "was signed");
   }
 }
 

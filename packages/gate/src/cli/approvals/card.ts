@@ -43,14 +43,14 @@ function numberText(number: number | Decimal): string {
 
 /** What a grant binds in the calls that it lets through, and what it leaves free. */
 export function boundLines(
-  of: Readonly<Record<"free" | "least" | "most" | "pins" | "sums", readonly string[]>>,
+  namesOf: (bound: "free" | "least" | "most" | "pins" | "sums") => readonly string[],
 ): readonly string[] {
   const part = (words: string, names: readonly string[]): readonly string[] =>
-    names.length === 0 ? [] : [`${words}: ${names.map(visible).join(", ")}`];
-  const bounds = [
-    ...part("the same in each call", of.pins),
-    ...part("at most as in this call", [...of.sums, ...of.most]),
-    ...part("at least as in this call", of.least),
+    names.length === 0 ? [] : [`  ${words}: ${names.map(visible).join(", ")}`];
+  return [
+    ...part("the same in each call", namesOf("pins")),
+    ...part("at most as in this call", [...namesOf("sums"), ...namesOf("most")]),
+    ...part("at least as in this call", namesOf("least")),
+    `  free: ${namesOf("free").map(visible).join(", ") || "nothing"}`,
   ];
-  return [...bounds.map((line) => `  ${line}`), `  free: ${of.free.map(visible).join(", ") || "nothing"}`];
 }

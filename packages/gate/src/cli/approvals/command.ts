@@ -116,18 +116,11 @@ function sameText(other: JsonObject): string {
 function offerLines(offer: Json | undefined): readonly string[] {
   if (!(offer instanceof Map)) return [];
   const of: JsonObject = offer;
-  const names = (name: string): readonly string[] => ((of.get(name) ?? []) as readonly Json[]).map(wordOf);
   return [
     "",
     "What a grant from it may be (svc-gate grants create)",
     `  at most ${Number(of.get("at_most_ms")) / 60_000} minutes and ${wordOf(of.get("uses"))} uses`,
-    ...boundLines({
-      pins: names("pins"),
-      sums: names("sums"),
-      most: names("most"),
-      least: names("least"),
-      free: names("free"),
-    }),
+    ...boundLines((bound) => ((of.get(bound) ?? []) as readonly Json[]).map(wordOf)),
   ];
 }
 

@@ -1,4 +1,4 @@
-import { mkdir, open, readFile, rename, stat } from "node:fs/promises";
+import { mkdir, open, readFile, rename, stat, writeFile } from "node:fs/promises";
 import type { Stats } from "node:fs";
 import { dirname } from "node:path";
 
@@ -10,13 +10,7 @@ export async function replaceFile(file: string, content: string | Uint8Array): P
   const folder = dirname(file);
   await makeFolders(folder, 0o700);
   const beside = `${file}.new`;
-  const handle = await open(beside, "w", 0o600);
-  try {
-    await handle.writeFile(content);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await writeFile(beside, content, { mode: 0o600, flush: true });
   await rename(beside, file);
   await flushFolder(folder);
 }
@@ -72,10 +66,6 @@ export async function flushFolder(folder: string): Promise<void> {
 
 /** Makes sure that a file's bytes are on disk. */
 export async function flushFile(file: string): Promise<void> {
-  const handle = await open(file, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await using handle = await open(file, "r");
+  await handle.sync();
 }

@@ -337,7 +337,7 @@ export class ApprovalWalk {
   async #compare(approvals: readonly Opened[], through: number | undefined): Promise<Broken | undefined> {
     if (approvals.length === 0) return undefined;
     const rows = approvals.map(({ approval }) => approval.row);
-    const tabled = new Map((await this.#approvalsAt(rows)).map((each) => [each.row, each]));
+    const tabled = new Map((await this.#approvalsAt(rows)).map((each) => [each.seq, each]));
     for (const { approval, holds } of approvals) {
       const view = approval.row < this.#erasedRepeat ? withoutRepeats : asKept;
       const expected = shown(view(storedApproval(approval, this.#digest)), holds);
@@ -353,7 +353,7 @@ export class ApprovalWalk {
 
   /** True if a row after the walk changed the approval, or erased a part of its row. */
   async #isLater(row: number, kept: TabledApproval | undefined, through: number | undefined): Promise<boolean> {
-    if (kept !== undefined) return through !== undefined && changedBy(kept.record) > through;
+    if (kept !== undefined) return through !== undefined && (readProgress(kept.record).changed ?? 0) > through;
     const [found] = await this.#rowsAt([row]);
     return found !== undefined && missingParts(found.evidence).length > 0;
   }
@@ -367,7 +367,14 @@ function denialText(denial: Denial, key: string): string {
 }
 
 function keptDenial({ attach: digest, ends, key, record: text, status }: TabledApproval): string {
-  const { asked: _asked, changed: _changed, own: _own, useBy: _useBy, votes: _votes, ...record } = progressIn(text);
+  const {
+    asked: _asked,
+    changed: _changed,
+    own: _own,
+    useBy: _useBy,
+    votes: _votes,
+    ...record
+  } = readProgress(text, { record: text });
   return canonical({ attach: digest, ends, key, status, record } as unknown as Canonical);
 }
 
@@ -387,30 +394,22 @@ function mayAsk({ answered, mode, verdict }: Leaf): boolean {
 }
 
 function shown(
-  { row, attach: digest, key, place, status, ends, record }: StoredApproval,
+  { seq, attach: digest, key, place, status, ends, record }: StoredApproval,
   holds: TabledApproval["holds"],
 ): string {
   const held = holds.map(({ counter, key: of, at, amount }) => [counter, of, at, amount].join(" ")).toSorted();
-  return JSON.stringify([row, digest, key, place, status, ends, record, held]);
+  return JSON.stringify([seq, digest, key, place, status, ends, record, held]);
 }
 
 const asKept = (approval: StoredApproval): StoredApproval => approval;
 
 /** Leaves out what the repeats of a call change, for a call of which a repeat may have been erased. */
 function withoutRepeats(approval: StoredApproval): StoredApproval {
-  const { asked: _asked, changed: _changed, own: _own, ...rest } = progressIn(approval.record);
+  const {
+    asked: _asked,
+    changed: _changed,
+    own: _own,
+    ...rest
+  } = readProgress(approval.record, { record: approval.record });
   return { ...approval, record: JSON.stringify(rest) };
-}
-
-function changedBy(record: string): number {
-  return Number(progressIn(record)["changed"] ?? 0);
-}
-
-/** A changed table may have any text. */
-function progressIn(record: string): Readonly<Record<string, unknown>> {
-  try {
-    return Object(JSON.parse(record)) as Readonly<Record<string, unknown>>;
-  } catch {
-    return { record };
-  }
 }

@@ -1,4 +1,4 @@
-import { stat } from "node:fs/promises";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { files, signingKeyOf } from "../files/data-folder.ts";
 import { readIfThere } from "../files/durable-file.ts";
@@ -15,10 +15,7 @@ import { readSigningKeys, Signer } from "../signing/signing-key.ts";
  */
 export async function missingCheckpoint(folder: string, pin: Pin | undefined): Promise<readonly string[]> {
   const file = join(folder, files.checkpoint);
-  const hasServed = await stat(join(folder, files.lock)).then(
-    () => true,
-    () => false,
-  );
+  const hasServed = existsSync(join(folder, files.lock));
   if (!hasServed || pin === undefined || pin.seq === 0 || (await readIfThere(file)) !== undefined) return [];
   return [
     `the signed checkpoint ${file} is missing, so it cannot show whether rows are missing from the ledger's end: somebody ` +

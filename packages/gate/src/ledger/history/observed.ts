@@ -1,13 +1,12 @@
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import type { Result } from "../../../../core/src/wire/mod.ts";
 import { files, pinIn } from "../files/data-folder.ts";
 import { readIfThere } from "../files/durable-file.ts";
 import { noRows, readPin, type Pin } from "./pin.ts";
 import type { Anchor } from "../../../../core/src/record/tree/walk.ts";
 import { LedgerRefused } from "../errors.ts";
-import { openCheckpoint, parseCheckpointText, type Checkpoint } from "../../../../core/src/record/tree/checkpoint.ts";
-import { claimedText, parseVerifierKey } from "../../../../core/src/record/tree/note.ts";
+import { openSignedBy, parseCheckpointText, type Checkpoint } from "../../../../core/src/record/tree/checkpoint.ts";
+import { claimedText } from "../../../../core/src/record/tree/note.ts";
 import { rootAt, type HashReader } from "../../../../core/src/record/tree/tiles.ts";
 
 /** A head of a ledger that somebody outside has observed: a row's hash, the root over all rows up to it, or both. */
@@ -98,13 +97,9 @@ export async function readCollected(file: string): Promise<readonly string[]> {
 
 async function readBounded(file: string): Promise<string> {
   try {
-    const handle = await open(file, "r");
-    try {
-      const { size } = await handle.stat();
-      if (size <= collectedBytesMax) return await handle.readFile("utf8");
-    } finally {
-      await handle.close();
-    }
+    await using handle = await open(file, "r");
+    const { size } = await handle.stat();
+    if (size <= collectedBytesMax) return await handle.readFile("utf8");
   } catch (error) {
     throw new LedgerRefused(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
   }
@@ -136,19 +131,13 @@ function signedHead({ origin, size, root }: Checkpoint, by: string): ObservedHea
  */
 export async function ownHead(folder: string, signer: string | undefined): Promise<ObservedHead | undefined> {
   const note = await readCheckpointNote(folder);
-  const opened = note === undefined || signer === undefined ? undefined : openOwn(note, signer);
+  const opened = note === undefined || signer === undefined ? undefined : openSignedBy(signer, note);
   return opened?.ok === true ? signedHead(opened.value, "checkpoint") : undefined;
 }
 
 /** Reads the signed checkpoint in a ledger's folder, without checking it. */
 export async function readCheckpointNote(folder: string): Promise<string | undefined> {
   return (await readIfThere(join(folder, files.checkpoint)))?.toString("utf8");
-}
-
-/** Reads a checkpoint that the key on record must have signed. */
-export function openOwn(note: string, signer: string): Result<Checkpoint, string> {
-  const key = parseVerifierKey(signer);
-  return key.ok ? openCheckpoint(note, [key.value]) : key;
 }
 
 /** A ledger whose rows can be read, in a folder or a database. */

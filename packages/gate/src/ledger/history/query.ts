@@ -1,7 +1,7 @@
 import { leafTexts, type LeafFilter } from "../../../../core/src/record/entry/leaf.ts";
 import { receiptJson } from "../../../../core/src/record/entry/receipt.ts";
 import type { RowQuery, Tables } from "../store/tables.ts";
-import { findRows, firstSince, leafReader, outcomesAt } from "./table-reads.ts";
+import { findRows, firstSince, leafReader } from "./table-reads.ts";
 import {
   changeColumns,
   resultVerdict,
@@ -37,7 +37,7 @@ export async function* receiptsOf(
 
 async function outcomesOf(tables: Tables, rows: readonly StoredRow[]): Promise<ReadonlyMap<number, StoredOutcome>> {
   const released = rows.filter(({ leaf }) => leaf.includes('"answered":"ALLOW"')).map(({ seq }) => seq);
-  const found = released.length === 0 ? [] : await outcomesAt(tables, released);
+  const found = released.length === 0 ? [] : await tables.where("outcomes", "seq", released);
   return new Map(found.map((outcome) => [outcome.seq, outcome]));
 }
 

@@ -28,7 +28,8 @@ export class StoreSource implements WalkSource {
   #rows = 0;
   /** Read before the latest rows, so that no row up to it may be missing. */
   #record: HeadRecord | undefined;
-  #digest: (text: string) => string = keyDigester("");
+  /** Makes a keyed digest of a text, in hex. Known once the source is described. */
+  digest: (text: string) => string = keyDigester("");
 
   /** @param pause called before each slice; by default others of this thread go on then */
   constructor(tables: Tables, leavesAlone: boolean, pause: Pause = () => setImmediate()) {
@@ -41,15 +42,10 @@ export class StoreSource implements WalkSource {
     });
   }
 
-  /** A keyed digest of a text, in hex. */
-  digest(text: string): string {
-    return this.#digest(text);
-  }
-
   async describe(): Promise<{ readonly log: string; readonly rows: number } | Broken> {
     try {
       const { log, counterSecret } = await this.#tables.description();
-      this.#digest = keyDigester(counterSecret);
+      this.digest = keyDigester(counterSecret);
       this.#rows = (await this.#head()).rows;
       return { log, rows: this.#rows };
     } catch (error) {

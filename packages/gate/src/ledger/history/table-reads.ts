@@ -1,8 +1,9 @@
 import { isOpen } from "../../../../core/src/approvals/mod.ts";
 import { leafHash, parseLeaf } from "../../../../core/src/record/entry/leaf.ts";
-import type { StoredApproval, StoredOutcome, StoredRow } from "../../../../core/src/record/entry/row.ts";
+import type { StoredApproval, StoredRow } from "../../../../core/src/record/entry/row.ts";
 import type { RecordedEffect } from "../../../../core/src/record/entry/verifier.ts";
 import { LedgerRefused } from "../errors.ts";
+import { soundCounters } from "../store/checksums.ts";
 import type { EventPosition, TakenQuery } from "../store/store.ts";
 import {
   keyIn,
@@ -105,15 +106,6 @@ export function hashReader(tables: Tables): HashReader {
   };
 }
 
-/** The last outcomes of calls by the rows of their checks. */
-export async function outcomesAt(
-  tables: Pick<Tables, "where">,
-  rows: readonly number[],
-): Promise<readonly StoredOutcome[]> {
-  const found = await tables.where("outcomes", "seq", rows);
-  return found.map(({ seq, outcome, status }) => ({ seq, row: outcome, status }));
-}
-
 /** The total of all events before each position, as a decimal; undefined if the counter is not kept. */
 export async function totalsBefore(
   tables: Tables,
@@ -142,10 +134,8 @@ export async function takenIn(tables: Tables, queries: readonly TakenQuery[]): P
 
 /** @throws {LedgerRefused} if a counter's own row was changed */
 async function counterIds(tables: Tables): Promise<ReadonlyMap<string, number>> {
-  const { damaged, kept } = await tables.counters();
-  if (damaged !== undefined)
-    throw new LedgerRefused(`the counter ${damaged.id} of the ledger is damaged: restore it from a backup`);
-  return new Map(kept.map(({ digest, id }) => [digest, id]));
+  const kept = soundCounters(await tables.counters(), ["of the ledger", "it"]);
+  return new Map([...kept.values()].map(({ digest, id }) => [digest, id]));
 }
 
 /** An approval as the tables of a store have it. */
@@ -165,10 +155,9 @@ export async function approvalsAt(tables: Tables, rows: readonly number[]): Prom
   ]);
   const digests = new Map(kept.map(({ id, digest }) => [id, digest]));
   const held = Map.groupBy(holds, ({ seq }) => seq);
-  return approvals.map(({ seq: row, ...approval }) => ({
-    row,
+  return approvals.map((approval) => ({
     ...approval,
-    holds: (held.get(row) ?? []).map(({ counter, key, at, amount }) => {
+    holds: (held.get(approval.seq) ?? []).map(({ counter, key, at, amount }) => {
       return { counter: digests.get(counter) ?? "", key, at, amount };
     }),
   }));

@@ -15,26 +15,20 @@ export interface SigningKeys {
 /** Signs checkpoints of one ledger. */
 export class Signer {
   readonly #keys: readonly { readonly key: KeyObject; readonly verifier: VerifierKey }[];
+  /** The verifier keys, the current one first. */
+  readonly verifiers: readonly VerifierKey[];
+  /** The verifier key of the current key. */
+  readonly current: string;
+  /** The verifier key of the old key, while it also signs. */
+  readonly before: string | undefined;
 
   /** @param origin the ledger's name */
   constructor(origin: string, { current, before }: SigningKeys) {
     const keys = before === undefined ? [current] : [current, before];
     this.#keys = keys.map((key) => ({ key, verifier: verifierKey(origin, publicBytes(key)) }));
-  }
-
-  /** The verifier keys, the current one first. */
-  get verifiers(): readonly VerifierKey[] {
-    return this.#keys.map(({ verifier }) => verifier);
-  }
-
-  /** The verifier key of the current key. */
-  get current(): string {
-    return this.verifiers[0]?.text ?? "";
-  }
-
-  /** The verifier key of the old key, while it also signs. */
-  get before(): string | undefined {
-    return this.verifiers[1]?.text;
+    this.verifiers = this.#keys.map(({ verifier }) => verifier);
+    this.current = this.verifiers[0]?.text ?? "";
+    this.before = this.verifiers[1]?.text;
   }
 
   /** Returns the signed note, with a line for each key. One signature takes some 50 microseconds. */

@@ -1,8 +1,9 @@
 import { parentPort, type Worker } from "node:worker_threads";
 import { LedgerRefused, NotKept, type NotKeptWhy } from "../errors.ts";
 
-/** Functions that one thread offers to another. Arguments and results are structured clones. */
-type Handlers = Readonly<Record<string, (...args: never[]) => unknown>>;
+/** A function that one thread offers to another. Arguments and results are structured clones. */
+type Method = (...args: never[]) => unknown;
+type Handlers = Readonly<Record<string, Method>>;
 
 interface Call {
   readonly id: number;
@@ -32,16 +33,15 @@ export function serveCalls(handlers: Handlers): void {
   });
 }
 
-/** The methods of an opened object. Each takes the object and the arguments of the call. */
-type Methods<Opened> = Readonly<Record<string, (opened: Opened, ...args: never[]) => unknown>>;
-
 /**
  * Answers calls on objects that this thread has opened, each under its own number. If `open` throws, nothing stays
  * open. `close` removes an object even if its own `close` throws.
+ *
+ * @param names the methods of an object that may be called
  */
 export function serveOpened<Opened extends { close(): void }>(
   open: (options: never) => { readonly opened: Opened; readonly said: unknown },
-  methods: Methods<Opened>,
+  names: readonly (keyof Opened & string)[],
 ): void {
   const all = new Map<number, Opened>();
   const found = (place: number): Opened => {
@@ -49,11 +49,11 @@ export function serveOpened<Opened extends { close(): void }>(
     if (opened === undefined) throw new Error("it is not open");
     return opened;
   };
-  const onOne = Object.entries(methods).map(
-    ([name, method]) => [name, (place: number, ...args: never[]) => method(found(place), ...args)] as const,
-  );
+  const onOne = names.map((name) => {
+    return [name, (place: number, ...args: never[]) => Reflect.apply(found(place)[name] as Method, found(place), args)];
+  });
   serveCalls({
-    ...Object.fromEntries(onOne),
+    ...(Object.fromEntries(onOne) as Handlers),
     open: (place: number, options: never) => {
       const { opened, said } = open(options);
       all.set(place, opened);

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
-import type { KeptCounter } from "./tables.ts";
-import type { Counters, Entry } from "./tables.ts";
+import type { Counters, Entry, KeptCounter } from "./tables.ts";
+import { LedgerRefused } from "../errors.ts";
 
 /** A checksum that reveals a changed row of a counter. The counter's digest protects its definition. */
 export function counterChecksum(kept: KeptCounter): string {
@@ -26,6 +26,20 @@ export function countersOf(rows: readonly (readonly unknown[])[]): Counters {
     return counter;
   });
   return { kept, damaged };
+}
+
+/**
+ * The counters by digest.
+ *
+ * @param place where a damaged counter is, for the message; `whole` is what to restore
+ * @throws {LedgerRefused} if a counter's own row was changed
+ */
+export function soundCounters(
+  { kept, damaged }: Counters,
+  [place, whole]: readonly [string, string],
+): ReadonlyMap<string, KeptCounter> {
+  if (damaged === undefined) return new Map(kept.map((counter) => [counter.digest, counter]));
+  throw new LedgerRefused(`the counter ${damaged.id} ${place} is damaged: restore ${whole} from a backup`);
 }
 
 /** The entry of a counter, with its checksum. */

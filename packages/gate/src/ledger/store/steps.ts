@@ -14,9 +14,8 @@ export class Steps<Result> {
   readonly #work: (pause: Pause) => Promise<Result>;
   #since = 0;
   #go: (() => void) | undefined;
-  #reached: () => void = () => undefined;
-  #ended: (result: Result) => void = () => undefined;
-  #failed: (error: unknown) => void = () => undefined;
+  /** The answer to the last call of `next`. */
+  #answer = Promise.withResolvers<{ readonly result: Result } | undefined>();
 
   /** @param work calls `pause` between two slices */
   constructor(work: (pause: Pause) => Promise<Result>) {
@@ -25,20 +24,17 @@ export class Steps<Result> {
 
   /** Works for some milliseconds, or to the end. One call at a time. @returns undefined if the work has not ended */
   next(): Promise<{ readonly result: Result } | undefined> {
-    return new Promise((resolve, reject) => {
-      this.#reached = () => resolve(undefined);
-      this.#ended = (result) => resolve({ result });
-      this.#failed = reject;
-      this.#since = performance.now();
-      if (this.#go === undefined) this.#begin();
-      else this.#go();
-    });
+    this.#answer = Promise.withResolvers();
+    this.#since = performance.now();
+    if (this.#go === undefined) this.#begin();
+    else this.#go();
+    return this.#answer.promise;
   }
 
   #begin(): void {
     this.#work(() => this.#pause()).then(
-      (result) => this.#ended(result),
-      (error: unknown) => this.#failed(error),
+      (result) => this.#answer.resolve({ result }),
+      (error: unknown) => this.#answer.reject(error),
     );
   }
 
@@ -46,7 +42,7 @@ export class Steps<Result> {
     if (performance.now() - this.#since < stepMs) return setImmediate();
     return new Promise<void>((go) => {
       this.#go = go;
-      this.#reached();
+      this.#answer.resolve(undefined);
     });
   }
 }

@@ -290,7 +290,7 @@ export interface Tables {
   waiting(at: number): Promise<WaitingApprovals>;
 }
 
-const methods = [
+export const tableMethods: readonly (keyof Tables)[] = [
   "description",
   "head",
   "counters",
@@ -302,11 +302,11 @@ const methods = [
   "find",
   "approvals",
   "waiting",
-] as const satisfies readonly (keyof Tables)[];
+];
 
 /** Makes tables from calls of methods by their names. @param ask makes a call at once, so that calls keep their order */
 export function tablesBy(ask: (method: keyof Tables, ...args: readonly unknown[]) => Promise<unknown>): Tables {
-  const calls = methods.map((method) => [method, (...args: readonly unknown[]) => ask(method, ...args)] as const);
+  const calls = tableMethods.map((method) => [method, (...args: readonly unknown[]) => ask(method, ...args)] as const);
   return Object.fromEntries(calls) as unknown as Tables;
 }
 
@@ -318,19 +318,6 @@ export type WithoutPromises<Methods> = {
 /** The same tables for callers that wait. */
 export function withPromises(tables: WithoutPromises<Tables>): Tables {
   return tablesBy(async (method, ...args) => tables[method](...(args as never[])));
-}
-
-/** The methods for `serveOpened`. */
-export function tableMethods(): Readonly<
-  Record<keyof Tables, (opened: { readonly tables: WithoutPromises<Tables> }, ...args: never[]) => unknown>
-> {
-  const calls = methods.map((method) => {
-    return [
-      method,
-      ({ tables }: { readonly tables: WithoutPromises<Tables> }, ...args: never[]) => tables[method](...args),
-    ];
-  });
-  return Object.fromEntries(calls) as ReturnType<typeof tableMethods>;
 }
 
 export function columnsOf<T extends TableName>(table: T): readonly Column<T>[] {

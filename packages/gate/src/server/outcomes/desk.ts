@@ -1,5 +1,5 @@
 import { leafHash, parseLeaf, outcomeRows } from "../../../../core/src/record/entry/mod.ts";
-import { ledgerTables, type AppendTransaction } from "../../ledger/mod.ts";
+import type { AppendTransaction } from "../../ledger/mod.ts";
 import { addDecimals, bad, good, quote, refuse, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import type { Exclusive, TimedTransaction } from "../policy/active-ledger.ts";
@@ -155,11 +155,11 @@ interface RecordedOutcome extends Pick<Reported, "receipt"> {
 
 /** Reads the outcomes of a call with the receipts of their rows, in order. */
 async function outcomesOf(transaction: AppendTransaction, seq: number): Promise<readonly RecordedOutcome[]> {
-  const [last] = await ledgerTables.outcomesAt(transaction.store.tables, [seq]);
+  const [last] = await transaction.store.tables.where("outcomes", "seq", [seq]);
   if (last === undefined) return [];
-  const [row] = await transaction.rowsAt([last.row]);
+  const [row] = await transaction.rowsAt([last.outcome]);
   const outcome = row && outcomeIn(row);
-  if (outcome?.row !== seq) throw new Error(`the outcome of row ${seq} is not in row ${last.row}`);
+  if (outcome?.row !== seq) throw new Error(`the outcome of row ${seq} is not in row ${last.outcome}`);
   const rows = [...(await transaction.rowsAt(outcome.before)), row];
   return rows.flatMap((each) => {
     const placed = each && outcomeIn(each);

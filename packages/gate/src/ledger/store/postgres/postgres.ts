@@ -1,4 +1,4 @@
-import { Client, type ClientConfig } from "pg";
+import { Client, type ClientConfig, type Pool } from "pg";
 import { migrate, migrations as all, newer, readVersion, type Migration } from "./schema.ts";
 import {
   beginOn,
@@ -12,9 +12,8 @@ import {
   type Bounds,
 } from "./session.ts";
 import { ask } from "./sql.ts";
-import { openStore, type Pools } from "./store.ts";
-import type { DatabaseLedger } from "../store.ts";
-import type { Database, LedgerStore } from "../store.ts";
+import { openStore } from "./store.ts";
+import type { Database } from "../store.ts";
 import { LedgerRefused, NotKept } from "../../errors.ts";
 
 export interface DatabaseOptions {
@@ -42,7 +41,30 @@ export async function openPostgres(options: DatabaseOptions): Promise<Database> 
   const config = clientConfig(url, within, found.synchronousCommit);
   const readers = Math.max(1, Math.floor(connectionsMax / 5));
   const [transactions, reads] = [makePool(config, connectionsMax - readers), makePool(config, readers)];
-  return new PostgresDatabase({ config, settleMs: within.settle, transactions, reads }, found.warnings);
+  const pools = { config, settleMs: within.settle, transactions, reads };
+  let closing: Promise<void> | undefined;
+  return {
+    warnings: found.warnings,
+    open: (place) => openStore(pools, place),
+    passHead: (ledger) => passHead(transactions, ledger),
+    isReachable: () =>
+      reads.query("SELECT 1").then(
+        () => true,
+        () => false,
+      ),
+    close: () => (closing ??= Promise.all([transactions.end(), reads.end()]).then(() => undefined)),
+  };
+}
+
+async function passHead(transactions: Pool, ledger: string): Promise<void> {
+  const client = await connect(transactions);
+  try {
+    await beginOn(client, ledger, [ask("lockHead", ledger)]);
+  } catch (error) {
+    client.release(true);
+    throw explained(error);
+  }
+  await rollBack(client);
 }
 
 export interface MigrateOptions {
@@ -191,44 +213,4 @@ function refusal(error: unknown, url: string): unknown {
         `the database at ${place} cannot be reached (${code === "" ? error.message : code}): start it, or check SVC_DATABASE_URL`,
       )
     : error;
-}
-
-class PostgresDatabase implements Database {
-  readonly warnings: readonly string[];
-  readonly #pools: Pools;
-  #closing: Promise<void> | undefined;
-
-  constructor(pools: Pools, warnings: readonly string[]) {
-    this.#pools = pools;
-    this.warnings = warnings;
-  }
-
-  open(place: DatabaseLedger): Promise<LedgerStore> {
-    return openStore(this.#pools, place);
-  }
-
-  async passHead(ledger: string): Promise<void> {
-    const client = await connect(this.#pools.transactions);
-    try {
-      await beginOn(client, ledger, [ask("lockHead", ledger)]);
-    } catch (error) {
-      client.release(true);
-      throw explained(error);
-    }
-    await rollBack(client);
-  }
-
-  async isReachable(): Promise<boolean> {
-    try {
-      await this.#pools.reads.query("SELECT 1");
-      return true;
-    } catch {
-      return false;
-    }
-  }
-
-  async close(): Promise<void> {
-    this.#closing ??= Promise.all([this.#pools.transactions.end(), this.#pools.reads.end()]).then(() => undefined);
-    await this.#closing;
-  }
 }

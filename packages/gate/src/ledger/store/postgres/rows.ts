@@ -1,9 +1,9 @@
 import { hash } from "node:crypto";
-import { countersOf } from "../checksums.ts";
+import { countersOf, soundCounters } from "../checksums.ts";
 import type { KeptCounters } from "../running-totals.ts";
-import { entryReader } from "../tables.ts";
+import { headColumns } from "./sql.ts";
+import { columnsOf, entryReader } from "../tables.ts";
 import type { StoredRow } from "../../../../../core/src/record/entry/row.ts";
-import { LedgerRefused } from "../../errors.ts";
 
 /** The ledger's own row, which describes its last row. */
 export interface HeadRow {
@@ -26,23 +26,14 @@ export interface HeadRow {
   readonly withdrawals: number;
 }
 
-export function headRow(columns: readonly unknown[]): HeadRow {
-  const [seq, leaf, changed, counters, contract, mode, engine, ...tree] = columns as readonly (string | null)[];
-  const [frontier, checkpoint, signer, approvals, withdrawals] = tree;
-  return {
-    seq: Number(seq),
-    leaf: leaf ?? null,
-    changed: Number(changed),
-    counters: Number(counters),
-    contract: contract ?? null,
-    mode: mode ?? null,
-    engine: engine ?? null,
-    frontier: frontier ?? null,
-    checkpoint: checkpoint ?? null,
-    signer: signer ?? null,
-    approvals: Number(approvals ?? 0),
-    withdrawals: Number(withdrawals ?? 0),
-  };
+const numbers: readonly string[] = ["seq", "changed", "counters", "approvals", "withdrawals"];
+
+/** The head from the values of `headColumns`. */
+export function headRow(values: readonly unknown[]): HeadRow {
+  const read = (name: string, value: unknown): unknown =>
+    numbers.includes(name) ? Number(value ?? 0) : (value ?? null);
+  const entries = headColumns.map((name, index) => [name, read(name, values[index])] as const);
+  return Object.fromEntries(entries) as unknown as HeadRow;
 }
 
 /** The tree at the head; undefined if the ledger's own row does not have it for the last row. */
@@ -62,18 +53,8 @@ export function ledgerSeal(ledger: string, log: string, counterSecret: string): 
 
 /** @throws {LedgerRefused} if a counter's description was changed */
 export function readCounters(rows: readonly (readonly unknown[])[]): KeptCounters {
-  const { kept, damaged } = countersOf(rows);
-  if (damaged !== undefined)
-    throw new LedgerRefused(`the counter ${damaged.id} in the database is damaged: restore it from a backup`);
-  return new Map(kept.map((counter) => [counter.digest, counter]));
+  return soundCounters(countersOf(rows), ["in the database", "it"]);
 }
 
 /** Parses the columns of a receipt, which have the same order in every statement. */
-export const storedRow: (columns: readonly unknown[]) => StoredRow = entryReader("receipts", [
-  "seq",
-  "leaf",
-  "evidence",
-  "session",
-  "tool",
-  "verdict",
-]);
+export const storedRow: (columns: readonly unknown[]) => StoredRow = entryReader("receipts", columnsOf("receipts"));

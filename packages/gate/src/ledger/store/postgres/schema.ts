@@ -1,6 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Client } from "pg";
 import { LedgerRefused } from "../../errors.ts";
+import { headColumns } from "./sql.ts";
 
 /** The tables with rows of ledgers. A transaction sees only the rows of one ledger. */
 export const ledgerTables = [
@@ -104,8 +105,7 @@ function grants(role: string): readonly string[] {
       (table) => `GRANT SELECT, INSERT ON svc_gate.${table} TO ${role}`,
     ),
     `GRANT UPDATE (evidence, session, tool) ON svc_gate.receipts TO ${role}`,
-    `GRANT SELECT, INSERT, UPDATE (seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals,
-       withdrawals) ON svc_gate.ledgers TO ${role}`,
+    `GRANT SELECT, INSERT, UPDATE (${headColumns.join(", ")}) ON svc_gate.ledgers TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (through, unknown_through, reset_through, folded, seal) ON svc_gate.counters TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (at) ON svc_gate.key_uses TO ${role}`,
     `GRANT SELECT, INSERT, UPDATE (status, ends, record), DELETE ON svc_gate.approvals TO ${role}`,

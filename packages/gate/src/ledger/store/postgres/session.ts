@@ -106,15 +106,16 @@ export async function settleAll<Value>(promises: readonly Promise<Value>[]): Pro
   return settled.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
 }
 
-/** Reads one ledger in a separate transaction, in one round trip. */
-export async function readOne(
+/** Reads or writes one ledger in a separate transaction, in one round trip. */
+export async function transact(
   pool: Pool,
   ledger: string,
-  ...asked: readonly BoundStatement[]
+  asked: readonly BoundStatement[],
+  reading: boolean,
 ): Promise<readonly (readonly Row[])[]> {
   const client = await connect(pool);
   try {
-    const rows = beginOn(client, ledger, asked, true);
+    const rows = beginOn(client, ledger, asked, reading);
     const ended = client.query(commit);
     await settleAll<unknown>([rows, ended]);
     client.release();

@@ -4,8 +4,9 @@
  * advisory lock.
  */
 
-import { changeColumns, resultVerdict } from "../../../../../core/src/record/entry/row.ts";
-import { columnsOf, keyOf, describedTables, type RowQuery, type TableName } from "../tables.ts";
+import { hash } from "node:crypto";
+import { conditionsOf, type Filters } from "../search.ts";
+import { columnsOf, keyOf, describedTables, type TableName } from "../tables.ts";
 
 /** The allowed ids of ledgers. `asLedger` writes the id into `SET LOCAL`, which takes no parameters. */
 export const ledgerIds: RegExp = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
@@ -35,19 +36,55 @@ export interface BoundStatement {
   readonly values: readonly unknown[];
 }
 
-export function ask(name: keyof typeof statements, ...values: readonly unknown[]): BoundStatement {
-  return { statement: { name, text: statements[name] }, values };
+export function ask(name: Composed | keyof typeof statements, ...values: readonly unknown[]): BoundStatement {
+  return { statement: { name, text: texts[name] }, values };
 }
 
+/** The columns of a ledger's own row that describe its last row. */
+export const headColumns = [
+  "seq",
+  "leaf",
+  "changed",
+  "counters",
+  "contract",
+  "mode",
+  "engine",
+  "frontier",
+  "checkpoint",
+  "signer",
+  "approvals",
+  "withdrawals",
+] as const;
+const head = headColumns.join(", ");
+
+/** The columns of a receipt, in the order of `storedRow`. */
+const receipt = columnsOf("receipts").join(", ");
+
+/** Approvals with the rows that asked. */
+const selectApprovals = `SELECT ${receipt}, record
+    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq) WHERE ledger = $1`;
+
+/** The statements that share a part with another one. */
+export const composed: Readonly<Record<Composed, string>> = {
+  findLedger: `SELECT log, counter_secret, seal, ${head} FROM svc_gate.ledgers WHERE ledger = $1`,
+  lockHead: `SELECT ${head} FROM svc_gate.ledgers WHERE ledger = $1 FOR UPDATE`,
+  readHead: `SELECT ${head} FROM svc_gate.ledgers WHERE ledger = $1`,
+  moveHead: `UPDATE svc_gate.ledgers SET ${headColumns.map((name, index) => `${name} = $${index + 2}`).join(", ")} WHERE ledger = $1`,
+  approvalsOfCalls: `${selectApprovals} AND attach = ANY($2::bytea[]) AND ends IS NOT NULL`,
+  approvalsAt: `${selectApprovals} AND seq = ANY($2::bigint[])`,
+  denials: `${selectApprovals} AND key = ANY($2::text[]) AND status = 'denied' AND ends > $3`,
+  dueApprovals: `${selectApprovals} AND status IN ('pending', 'approved') AND ends <= $2 ORDER BY ends LIMIT 10000`,
+  listApprovals: `${selectApprovals} AND seq < $2
+    AND ($3::text[] IS NULL OR status = ANY($3)) AND ($4::text IS NULL OR key = $4) AND ($5::text IS NULL OR session = $5)
+    AND ($6::bigint[] IS NULL OR seq = ANY($6)) ORDER BY seq DESC LIMIT $7`,
+};
+
+type Composed = "approvalsAt" | "approvalsOfCalls" | "denials" | "dueApprovals" | "listApprovals" | OfHead;
+type OfHead = "findLedger" | "lockHead" | "moveHead" | "readHead";
+
 export const statements = {
-  findLedger: `SELECT log, counter_secret, seal, seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer,
-    approvals, withdrawals FROM svc_gate.ledgers WHERE ledger = $1`,
   addLedger: `INSERT INTO svc_gate.ledgers (ledger, log, counter_secret, seal, seq, changed, counters)
     VALUES ($1, $2, $3, $4, 0, 0, 0) ON CONFLICT DO NOTHING`,
-  lockHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals, withdrawals
-    FROM svc_gate.ledgers WHERE ledger = $1 FOR UPDATE`,
-  readHead: `SELECT seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer, approvals, withdrawals
-    FROM svc_gate.ledgers WHERE ledger = $1`,
   /**
    * The time, and when the first open approval ends. Sent after the lock: the statement that locks would read both before
    * its wait.
@@ -56,8 +93,6 @@ export const statements = {
       CASE WHEN approvals > 0 THEN (SELECT min(a.ends) FROM svc_gate.approvals a
         WHERE a.ledger = $1 AND a.status IN ('pending', 'approved')) END AS next_end
     FROM svc_gate.ledgers WHERE ledger = $1`,
-  moveHead: `UPDATE svc_gate.ledgers SET seq = $2, leaf = $3, changed = $4, counters = $5, contract = $6, mode = $7, engine = $8,
-      frontier = $9, checkpoint = $10, signer = $11, approvals = $12, withdrawals = $13 WHERE ledger = $1`,
   touchHead: `UPDATE svc_gate.ledgers SET seq = seq WHERE ledger = $1`,
   leafAt: `SELECT leaf FROM svc_gate.receipts WHERE ledger = $1 AND seq = $2`,
   /** The latest event of each counter and key, and its total at a moment. */
@@ -81,27 +116,10 @@ export const statements = {
       AND e.key = asked.key AND e.at > asked.after) w ON true`,
   keepOutcome: `INSERT INTO svc_gate.outcomes (ledger, seq, outcome, status) VALUES ($1, $2, $3, $4)
     ON CONFLICT (ledger, seq) DO UPDATE SET outcome = excluded.outcome, status = excluded.status`,
-  approvalsOfCalls: `SELECT seq, leaf, evidence, session, tool, verdict, record
-    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
-    WHERE ledger = $1 AND attach = ANY($2::bytea[]) AND ends IS NOT NULL`,
-  approvalsAt: `SELECT seq, leaf, evidence, session, tool, verdict, record
-    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
-    WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
-  denials: `SELECT seq, leaf, evidence, session, tool, verdict, record
-    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
-    WHERE ledger = $1 AND key = ANY($2::text[]) AND status = 'denied' AND ends > $3`,
   openByKey: `SELECT key, place, count(*) AS count FROM svc_gate.approvals
     WHERE ledger = $1 AND key = ANY($2::text[]) AND status IN ('pending', 'approved') AND ends > $3 GROUP BY key, place`,
   openAll: `SELECT count(*) AS count FROM svc_gate.approvals
     WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends > $2`,
-  dueApprovals: `SELECT seq, leaf, evidence, session, tool, verdict, record
-    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
-    WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends <= $2 ORDER BY ends LIMIT 10000`,
-  listApprovals: `SELECT seq, leaf, evidence, session, tool, verdict, record
-    FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
-    WHERE ledger = $1 AND seq < $2
-    AND ($3::text[] IS NULL OR status = ANY($3)) AND ($4::text IS NULL OR key = $4) AND ($5::text IS NULL OR session = $5)
-    AND ($6::bigint[] IS NULL OR seq = ANY($6)) ORDER BY seq DESC LIMIT $7`,
   /** A leaf of a check begins with its answer and its time. Late: less time is left than has passed. */
   waitingApprovals: `SELECT count(*), count(*) FILTER (WHERE 2 * $2::bigint - ends > substring(leaf from '"at":([0-9]+)')::bigint)
     FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
@@ -156,6 +174,8 @@ export const statements = {
   eraseWithCall: `UPDATE svc_gate.receipts SET evidence = $3, session = NULL, tool = '' WHERE ledger = $1 AND seq = $2`,
 } as const;
 
+const texts = { ...composed, ...statements };
+
 /** The values of a page's bounds, as the database stores them. */
 interface Page {
   readonly table: TableName;
@@ -168,8 +188,12 @@ interface Page {
 /** Characters of one page or slice, which limits memory if rows are large. */
 export const sliceCharacters = 1_000_000;
 
-/** The size of a receipt. */
-const bytes = "octet_length(leaf) + octet_length(evidence)";
+/** The receipts of a slice up to a number of characters, at least one. */
+function sized(columns: string, slice: string, order: string, most: string): string {
+  const bytes = "octet_length(leaf) + octet_length(evidence)";
+  return `SELECT ${columns} FROM (SELECT slice.*, sum(${bytes}) OVER (ORDER BY ${order}) - (${bytes}) AS before
+    FROM (${slice}) slice) sized WHERE before < ${most} ORDER BY ${order}`;
+}
 
 /** Entries of a table in the order of its key. */
 export function pageOf(ledger: string, { table, columns, after = [], through = [], limit }: Page): BoundStatement {
@@ -183,11 +207,7 @@ export function pageOf(ledger: string, { table, columns, after = [], through = [
   const [names, order] = [columns.join(", "), key.join(", ")];
   const count = place(after.length + through.length);
   const page = `SELECT ${names} FROM svc_gate.${table} WHERE ledger = $1${bounds} ORDER BY ${order} LIMIT ${count}`;
-  const isLarge = columns.includes("evidence");
-  const text = isLarge
-    ? `SELECT ${names} FROM (SELECT slice.*, sum(${bytes}) OVER (ORDER BY ${order}) - (${bytes}) AS before
-      FROM (${page}) slice) sized WHERE before < ${sliceCharacters} ORDER BY ${order}`
-    : page;
+  const text = columns.includes("evidence") ? sized(names, page, order, String(sliceCharacters)) : page;
   const name = nameOf(`page ${after.length} ${through.length}`, table, columns);
   return { statement: { name, text }, values: [ledger, ...after, ...through, limit] };
 }
@@ -231,53 +251,17 @@ function nameOf(read: string, table: TableName, columns: readonly string[]): str
   return `${read} ${table} ${columns.length === columnsOf(table).length ? "" : columns.join()}`;
 }
 
-export type Filters = Pick<RowQuery, "checks" | "leafHas" | "outcome" | "refused" | "session" | "tool" | "verdict">;
-
 /** Rows from $5 on below $2, newest first: at most $3 rows and $4 characters. Each filter adds a parameter. */
-export function readRows({
-  leafHas = [],
-  refused = false,
-  checks = false,
-  outcome,
-  ...equal
-}: Filters): BoundStatement {
-  const { session, tool, verdict } = equal;
-  const given = Object.entries({ session, tool, verdict }).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined,
-  );
-  // With the literal, the planner knows that the partial index of refusals has every matching row.
-  const isIndexed = refused || (verdict !== undefined && verdict !== "ALLOW");
-  const where = [
-    ...given.map(([name], at) => ` AND ${name} = $${at + 6}`),
-    ...leafHas.map((_, at) => ` AND strpos(leaf, $${at + 6 + given.length}) > 0`),
-    outcomeFilter(outcome, given.length + leafHas.length + 6),
-    refused ? " AND verdict IN ('BLOCK', 'ESCALATE')" : "",
-    checks ? ` AND verdict NOT IN ('${changeColumns.verdict}', '${resultVerdict}')` : "",
-    isIndexed ? " AND verdict <> 'ALLOW'" : "",
-  ].join("");
-  const text = `SELECT seq, leaf, evidence, session, tool, verdict FROM (
-      SELECT slice.*, sum(octet_length(leaf) + octet_length(evidence)) OVER (ORDER BY seq DESC)
-        - (octet_length(leaf) + octet_length(evidence)) AS before FROM (
-          SELECT seq, leaf, evidence, session, tool, verdict FROM svc_gate.receipts
-          WHERE ledger = $1 AND seq < $2 AND seq >= $5${where} ORDER BY seq DESC LIMIT $3) slice) sized
-    WHERE before < $4 ORDER BY seq DESC`;
-  const name = `read ${given.map(([filter]) => filter).join(" ")} ${leafHas.length} ${refused} ${checks} ${isIndexed} ${kindOf(outcome)}`;
-  const last = kindOf(outcome) === "one" ? [outcome] : [];
-  return { statement: { name, text }, values: [...given.map(([, value]) => value), ...leafHas, ...last] };
-}
-
-function kindOf(outcome: string | undefined): "any" | "missing" | "one" {
-  return outcome === undefined ? "any" : outcome === "missing" ? "missing" : "one";
-}
-
-/** Rows of observe mode have no outcome, so none is missing. No text within a leaf has quotes without a backslash. */
-function outcomeFilter(outcome: string | undefined, place: number): string {
-  const of = "SELECT FROM svc_gate.outcomes o WHERE o.ledger = $1 AND o.seq = svc_gate.receipts.seq";
-  const kind = kindOf(outcome);
-  if (kind === "any") return "";
-  return kind === "one"
-    ? ` AND EXISTS (${of} AND o.status = $${place})`
-    : ` AND strpos(leaf, '"mode":"observe"') = 0 AND NOT EXISTS (${of})`;
+export function readRows(filters: Filters): BoundStatement {
+  const { where, parameters } = conditionsOf(filters, {
+    place: (index) => `$${index + 6}`,
+    leafHas: (text) => `(strpos(leaf, ${text}) > 0)`,
+    outcomes: "SELECT FROM svc_gate.outcomes o WHERE o.ledger = $1 AND o.seq = svc_gate.receipts.seq",
+  });
+  const slice = `SELECT ${receipt} FROM svc_gate.receipts
+    WHERE ledger = $1 AND seq < $2 AND seq >= $5${where} ORDER BY seq DESC LIMIT $3`;
+  const text = sized(receipt, slice, "seq DESC", "$4");
+  return { statement: { name: `read ${hash("sha256", text, "base64url")}`, text }, values: parameters };
 }
 
 /** The numbers of rows in one statement. They are few, so that each statement is planned once. */
@@ -310,17 +294,14 @@ const inserting = new Map<string, Statement>();
 
 /** The statement that adds a number of rows. $1 is the ledger, and the columns of each row follow. */
 export function insertion(table: Written, rows: number): Statement {
-  const name = `${table} ${rows}`;
-  const known = inserting.get(name);
-  if (known !== undefined) return known;
-  const columns = columnsOf(table);
-  const tuples = Array.from({ length: rows }, (_, at) => {
-    const places = columns.map((_column, index) => `$${at * columns.length + index + 2}`);
-    return `($1, ${places.join(", ")})`;
+  return inserting.getOrInsertComputed(`${table} ${rows}`, (name) => {
+    const columns = columnsOf(table);
+    const tuples = Array.from({ length: rows }, (_, at) => {
+      const places = columns.map((_column, index) => `$${at * columns.length + index + 2}`);
+      return `($1, ${places.join(", ")})`;
+    });
+    const unlessThere = table === "holds" ? " ON CONFLICT DO NOTHING" : "";
+    const text = `INSERT INTO svc_gate.${table} (ledger, ${columns.join(", ")}) VALUES ${tuples.join(", ")}${unlessThere}`;
+    return { name, text };
   });
-  const unlessThere = table === "holds" ? " ON CONFLICT DO NOTHING" : "";
-  const text = `INSERT INTO svc_gate.${table} (ledger, ${columns.join(", ")}) VALUES ${tuples.join(", ")}${unlessThere}`;
-  const statement = { name, text };
-  inserting.set(name, statement);
-  return statement;
 }

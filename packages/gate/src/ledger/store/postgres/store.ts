@@ -5,7 +5,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { Caller } from "../calls.ts";
 import { deliveriesOf, keyNotesOf } from "./notes.ts";
 import { headRow, ledgerSeal, readCounters } from "./rows.ts";
-import { beginOn, connect, explained, readOne, rollBack, send } from "./session.ts";
+import { beginOn, connect, explained, rollBack, send, transact } from "./session.ts";
 import { ask, commit } from "./sql.ts";
 import { PostgresTransaction } from "./transaction.ts";
 import { inSteps, Steps, type InTurn } from "../steps.ts";
@@ -22,7 +22,6 @@ import type {
   OpenedStore,
   Scrubbed,
   StoredEffect,
-  StoreTransaction,
   Verification,
 } from "../store.ts";
 import type { StoredCounter } from "../tables.ts";
@@ -109,16 +108,12 @@ class PostgresStore implements LedgerStore {
     this.opened = opened;
     this.#version = version;
     this.#counters = counters;
-    this.tables = postgresTables((...asked) => readOne(pools.reads, ledger, ...asked), ledger);
+    this.tables = postgresTables((...asked) => transact(pools.reads, ledger, asked, true), ledger);
     this.keyNotes = keyNotesOf(pools.reads, ledger);
     this.deliveries = deliveriesOf(pools.reads, ledger);
   }
 
-  begin(): Promise<StoreTransaction> {
-    return this.#begin();
-  }
-
-  async #begin(): Promise<PostgresTransaction> {
+  async begin(): Promise<PostgresTransaction> {
     const ledger = this.#ledger;
     const client = await connect(this.#pools.transactions);
     try {
@@ -162,23 +157,13 @@ class PostgresStore implements LedgerStore {
 
   async keepContract(digest: string, text: string): Promise<void> {
     const asked = [ask("keepContract", this.#ledger, digest, text), ask("contract", this.#ledger, digest)];
-    const client = await connect(this.#pools.transactions);
-    let found: unknown;
-    try {
-      const [, kept] = await beginOn(client, this.#ledger, asked);
-      await client.query(commit);
-      client.release();
-      found = kept?.[0]?.[0];
-    } catch (error) {
-      client.release(true);
-      throw explained(error);
-    }
-    if (found === text) return;
+    const [, kept] = await transact(this.#pools.transactions, this.#ledger, asked, false);
+    if (kept?.[0]?.[0] === text) return;
     throw new LedgerRefused(`the text of the contract ${digest} in the database is damaged: restore it from a backup`);
   }
 
   async keepCounter(counter: StoredCounter, folded: readonly StoredEffect[]): Promise<void> {
-    const transaction = await this.#begin();
+    const transaction = await this.begin();
     const known = this.#counters.get(counter.digest);
     // Another gate may have finished the same fold, so that every new row already updates the counter.
     const isLate = known !== undefined && known.through === null && counter.through !== null;

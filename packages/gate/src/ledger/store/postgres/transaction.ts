@@ -8,7 +8,7 @@ import { entriesIn } from "./entries.ts";
 import { frontierOf, headRow, sameHead, type HeadRow } from "./rows.ts";
 import { keptApproval, openApprovals } from "./approvals.ts";
 import { beginOn, explained, rollBack, send, settleAll } from "./session.ts";
-import { ask, commit, insertions, rollback, withoutTimeout, type BoundStatement } from "./sql.ts";
+import { ask, commit, headColumns, insertions, rollback, withoutTimeout, type BoundStatement } from "./sql.ts";
 import type { TreeNode } from "../../../../../core/src/record/tree/merkle.ts";
 import { counterEntry } from "../checksums.ts";
 import { storedValues, type Tables } from "../tables.ts";
@@ -96,7 +96,11 @@ export class PostgresTransaction implements StoreTransaction {
     const known = counted.filter((lookup) => lookup !== undefined);
     if (known.length === 0) return lookups.map(() => undefined);
     const [found, held, taken] = await this.#serially(() =>
-      Promise.all([this.#ask(known), this.#held(known), this.#takenBack(known)]),
+      Promise.all([
+        this.#ask(known),
+        this.hasApprovals ? this.#amounts("held", known) : [],
+        this.#parts.head.withdrawals > 0 ? this.#amounts("taken", known) : [],
+      ]),
     );
     const values = new Map(
       known.map((lookup, at) => [lookup, withoutTaken(withHeld(found[at] ?? "0", held[at] ?? []), taken[at] ?? [])]),
@@ -104,16 +108,7 @@ export class PostgresTransaction implements StoreTransaction {
     return counted.map((lookup) => lookup && values.get(lookup));
   }
 
-  /** Reads the amounts that are held in the window of each query. */
-  async #held(queries: readonly TotalQuery[]): Promise<readonly (readonly string[])[]> {
-    return this.hasApprovals ? this.#amounts("held", queries) : [];
-  }
-
-  /** Reads the amounts that outcomes took back in the window of each query. */
-  async #takenBack(queries: readonly TotalQuery[]): Promise<readonly (readonly string[])[]> {
-    return this.#parts.head.withdrawals > 0 ? this.#amounts("taken", queries) : [];
-  }
-
+  /** Reads the amounts that are held, or that outcomes took back, in the window of each query. */
   async #amounts(of: "held" | "taken", queries: readonly TotalQuery[]): Promise<readonly (readonly string[])[]> {
     const { client, ledger } = this.#parts;
     const columns = [queries.map(({ id }) => id), queries.map(({ bytes }) => bytes), queries.map(({ after }) => after)];
@@ -177,17 +172,9 @@ export class PostgresTransaction implements StoreTransaction {
     effects: readonly StoredEffect[],
     options: CommitOptions = {},
   ): Promise<void> {
-    const {
-      inForce,
-      tree,
-      signer,
-      erasures = [],
-      approvals = [],
-      released = [],
-      repeats = [],
-      outcomes = [],
-    } = options;
-    const { head } = this.#parts;
+    const { inForce, tree, signer } = options;
+    const { erasures = [], approvals = [], released = [], repeats = [], outcomes = [] } = options;
+    const { head, ledger } = this.#parts;
     const next: HeadRow = {
       ...head,
       ...inForce,
@@ -199,23 +186,17 @@ export class PostgresTransaction implements StoreTransaction {
       leaf: rows.at(-1)?.leaf ?? head.leaf,
       changed: rows.findLast(({ verdict }) => verdict === changeColumns.verdict)?.seq ?? head.changed,
       counters: this.#version,
-      approvals: head.approvals + approvals.filter(({ row }) => row > head.seq).length,
+      approvals: head.approvals + approvals.filter(({ seq }) => seq > head.seq).length,
       withdrawals: head.withdrawals + this.#taken + effects.filter(({ takenBy }) => takenBy !== undefined).length,
     };
     if (sameHead(head, next)) return this.abort();
     for (const erasure of erasures) await this.#erase(erasure);
-    const kept = approvals.map(({ row: seq, ...approval }) =>
-      ask("keepApproval", this.#parts.ledger, ...storedValues("approvals", { seq, ...approval })),
-    );
-    const release = released.length === 0 ? [] : [ask("release", this.#parts.ledger, [...released])];
-    const answers = keepRepeats(this.#parts.ledger, repeats);
-    const reported = outcomes.map(({ seq, row, status }) => ask("keepOutcome", this.#parts.ledger, seq, row, status));
     const written = [
-      ...release,
+      ...(released.length === 0 ? [] : [ask("release", ledger, [...released])]),
       ...(await this.#prepare(rows, effects, tree?.nodes ?? [], next)),
-      ...kept,
-      ...answers,
-      ...reported,
+      ...approvals.map((each) => ask("keepApproval", ledger, ...storedValues("approvals", each))),
+      ...keepRepeats(ledger, repeats),
+      ...outcomes.map((each) => ask("keepOutcome", ledger, ...storedValues("outcomes", each))),
     ];
     await this.#end(written, next);
     this.#parts.kept(this.#version, this.#counters);
@@ -251,33 +232,15 @@ export class PostgresTransaction implements StoreTransaction {
     const { head, ledger } = this.#parts;
     try {
       requireOrder(rows, head.seq);
-      const receipts = rows.map((row) => storedValues("receipts", row));
-      const { seq, leaf, changed, counters, contract, mode, engine, frontier, checkpoint, signer } = next;
-      const { approvals, withdrawals } = next;
       const inner = nodes.map(({ level, index, hash }) => [level, index, hash]);
-      const events = await this.#events(effects, false);
+      const receipts = rows.map((row) => storedValues("receipts", row));
       return [
         ...insertions("receipts", ledger, receipts),
-        ...insertions("effects", ledger, events),
+        ...insertions("effects", ledger, await this.#events(effects, false)),
         ...insertions("holds", ledger, holdRows(effects, this.#counters)),
         ...insertions("withdrawals", ledger, takenRows(effects, this.#counters, false)),
         ...insertions("nodes", ledger, inner),
-        ask(
-          "moveHead",
-          ledger,
-          seq,
-          leaf,
-          changed,
-          counters,
-          contract,
-          mode,
-          engine,
-          frontier,
-          checkpoint,
-          signer,
-          approvals,
-          withdrawals,
-        ),
+        ask("moveHead", ledger, ...headColumns.map((name) => next[name])),
       ];
     } catch (error) {
       await this.abort();

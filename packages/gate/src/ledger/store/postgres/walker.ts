@@ -2,7 +2,7 @@ import type { ClientConfig } from "pg";
 import { serveCalls } from "../calls.ts";
 import { Steps } from "../steps.ts";
 import type { Verification } from "../store.ts";
-import { makePool, readOne } from "./session.ts";
+import { makePool, transact } from "./session.ts";
 import { postgresTables } from "./tables.ts";
 import { walkStore, type WalkOptions } from "../../history/walk.ts";
 
@@ -18,7 +18,7 @@ serveCalls({
       const pool = makePool({ ...config, ...patience }, 1);
       try {
         return await walkStore(
-          postgresTables((...asked) => readOne(pool, ledger, ...asked), ledger),
+          postgresTables((...asked) => transact(pool, ledger, asked, true), ledger),
           walk,
           pause,
         );

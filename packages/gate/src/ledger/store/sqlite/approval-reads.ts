@@ -1,6 +1,6 @@
-import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import type { KeptApproval } from "../../../../../core/src/record/entry/row.ts";
-import { columnsOf, entryReader, type ApprovalQuery, type WaitingApprovals } from "../tables.ts";
+import { columnsOf, entryReader, type ApprovalQuery } from "../tables.ts";
 
 /** Lists approvals, newest first. */
 export function listApprovals(database: DatabaseSync, query: ApprovalQuery): readonly KeptApproval[] {
@@ -13,22 +13,17 @@ export function listApprovals(database: DatabaseSync, query: ApprovalQuery): rea
     ...(rows === undefined ? [] : [[`seq IN (${rows.map(() => "?").join(", ")})`, rows] as const]),
   ];
   const condition = `${filters.map(([sql]) => sql).join(" AND ")} ORDER BY seq DESC LIMIT ?`;
-  return select((sql) => database.prepare(sql), condition, ...filters.flatMap(([, values]) => values), limit);
+  const prepare: Prepare = (sql, options) => database.prepare(sql, options);
+  return select(prepare, condition, ...filters.flatMap(([, values]) => values), limit);
 }
 
 /** A leaf of a check begins with its answer and its time. Late: less time is left than has passed. */
-const waitingSql = `SELECT count(*) AS calls,
+export const waitingSql = `SELECT count(*) AS calls,
   count(*) FILTER (WHERE 2 * ?1 - ends > CAST(substr(leaf, instr(leaf, '"at":') + 5, 15) AS INTEGER)) AS late
   FROM approvals JOIN receipts USING (seq) WHERE status = 'pending' AND ends > ?1`;
 
-/** Counts the approvals that wait for a person. */
-export function waitingApprovals(database: DatabaseSync, at: number): WaitingApprovals {
-  const found = database.prepare(waitingSql).get(at);
-  return { calls: Number(found?.["calls"]), late: Number(found?.["late"]) };
-}
-
 export type Value = string | number | Uint8Array;
-export type Prepare = (sql: string) => StatementSync;
+export type Prepare = DatabaseSync["prepare"];
 
 const columns = columnsOf("receipts");
 const rowOf = entryReader("receipts", columns);
@@ -37,8 +32,8 @@ const rowOf = entryReader("receipts", columns);
 export function select(prepare: Prepare, condition: string, ...values: readonly Value[]): readonly KeptApproval[] {
   const found = prepare(
     `SELECT ${columns.join(", ")}, record FROM approvals JOIN receipts USING (seq) WHERE ${condition}`,
+    { returnArrays: true },
   );
-  found.setReturnArrays(true);
   return (found.all(...values) as unknown as readonly (readonly unknown[])[]).map((each) => {
     return { row: rowOf(each), record: String(each.at(-1)) };
   });

@@ -36,7 +36,8 @@ export class ApprovalTables {
   readonly #insertHold: StatementSync;
   readonly #release: StatementSync;
   readonly #keep: StatementSync;
-  #hasApprovals: boolean;
+  /** True if a call was ever parked for a person. */
+  hasApprovals: boolean;
   /** The denials of each key that a call has asked for since the key's last denial, by their end. */
   readonly #denials = new Map<string, readonly KeptDenial[]>();
   /** Statements that batches repeat, by their text. */
@@ -52,23 +53,15 @@ export class ApprovalTables {
       `INSERT INTO approvals (seq, attach, key, place, status, ends, record) VALUES (?, ?, ?, ?, ?, ?, ?)
          ON CONFLICT (seq) DO UPDATE SET status = excluded.status, ends = excluded.ends, record = excluded.record`,
     );
-    this.#hasApprovals = database.prepare("SELECT 1 FROM approvals LIMIT 1").get() !== undefined;
+    this.hasApprovals = database.prepare("SELECT 1 FROM approvals LIMIT 1").get() !== undefined;
   }
 
-  readonly #statement: Prepare = (sql) => {
-    const known = this.#statements.get(sql) ?? this.#database.prepare(sql);
-    this.#statements.set(sql, known);
-    return known;
-  };
-
-  /** True if a call was ever parked for a person. */
-  get hasApprovals(): boolean {
-    return this.#hasApprovals;
-  }
+  readonly #statement: Prepare = (sql, options) =>
+    this.#statements.getOrInsertComputed(sql, () => this.#database.prepare(sql, options));
 
   /** Adds the amounts that are held in a query's window to a total. */
   withHeld({ id, bytes, after }: TotalQuery, total: string): string {
-    if (!this.#hasApprovals) return total;
+    if (!this.hasApprovals) return total;
     return withHeld(
       total,
       this.#held.all(id, bytes, after).map(({ amount }) => String(amount)),
@@ -92,11 +85,11 @@ export class ApprovalTables {
   /** Keeps approvals and ends holds, within a transaction of the caller. */
   keep(approvals: readonly StoredApproval[], released: readonly number[]): void {
     for (const row of released) this.#release.run(row);
-    for (const { row: seq, ...approval } of approvals) {
+    for (const approval of approvals) {
       if (approval.status === "denied") this.#denials.delete(approval.key);
-      this.#keep.run(...storedValues("approvals", { seq, ...approval }));
+      this.#keep.run(...storedValues("approvals", approval));
     }
-    this.#hasApprovals ||= approvals.length > 0;
+    this.hasApprovals ||= approvals.length > 0;
   }
 
   find({ attaches, rows, keys, at }: ApprovalLookup, counters: KeptCounters): ApprovalsFound {
@@ -119,23 +112,21 @@ export class ApprovalTables {
 
   /** Reads them once after each denial: a key may have thousands, and few of them matter to a call. */
   #denialsOf(key: string, at: number): readonly KeptDenial[] {
-    const known = this.#denials.get(key);
-    if (known !== undefined) return known;
-    const found = this.#database
-      .prepare(
-        `SELECT seq, ends, record, leaf FROM approvals JOIN receipts USING (seq)
-           WHERE key = ? AND status = 'denied' AND ends > ? ORDER BY ends`,
-      )
-      .all(key, at);
-    const denials = found.map(({ seq, ends, record, leaf }) => {
-      const { denial } = readProgress(String(record));
-      const rule = parseLeaf(String(leaf))?.rule ?? "";
-      const kept = { seq: Number(seq), ends: Number(ends), rule };
-      // A record that is damaged is read with its row, which reports it.
-      return { ...kept, at: denial?.at ?? at, scope: denial?.scope ?? ("rule" as const) };
+    return this.#denials.getOrInsertComputed(key, () => {
+      const found = this.#database
+        .prepare(
+          `SELECT seq, ends, record, leaf FROM approvals JOIN receipts USING (seq)
+             WHERE key = ? AND status = 'denied' AND ends > ? ORDER BY ends`,
+        )
+        .all(key, at);
+      return found.map(({ seq, ends, record, leaf }) => {
+        const { denial } = readProgress(String(record));
+        const rule = parseLeaf(String(leaf))?.rule ?? "";
+        const kept = { seq: Number(seq), ends: Number(ends), rule };
+        // A record that is damaged is read with its row, which reports it.
+        return { ...kept, at: denial?.at ?? at, scope: denial?.scope ?? ("rule" as const) };
+      });
     });
-    this.#denials.set(key, denials);
-    return denials;
   }
 
   #holdsOf(rows: readonly number[], counters: KeptCounters): readonly StoredEffect[] {

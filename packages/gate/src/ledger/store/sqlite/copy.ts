@@ -20,19 +20,15 @@ export async function copyDatabase(
 ): Promise<void> {
   if (!hasLedger(folder)) throw new LedgerRefused(`there is no ledger in ${folder}`);
   try {
-    const source = openForReading(folder);
-    try {
-      if (readMeta(source) === undefined) throw new LedgerRefused(`there is no ledger in ${folder}: its file is empty`);
-      // One read transaction fixes the state. Otherwise each commit of the gate would restart the copy.
-      source.exec("BEGIN; SELECT count(*) FROM meta;");
-      makePrivate(copy);
-      await backup(source, copy, {
-        rate: stepPages,
-        progress: ({ totalPages, remainingPages }) => progress(totalPages - remainingPages, totalPages),
-      });
-    } finally {
-      source.close();
-    }
+    using source = openForReading(folder);
+    if (readMeta(source) === undefined) throw new LedgerRefused(`there is no ledger in ${folder}: its file is empty`);
+    // One read transaction fixes the state. Otherwise each commit of the gate would restart the copy.
+    source.exec("BEGIN; SELECT count(*) FROM meta;");
+    makePrivate(copy);
+    await backup(source, copy, {
+      rate: stepPages,
+      progress: ({ totalPages, remainingPages }) => progress(totalPages - remainingPages, totalPages),
+    });
     makePlain(copy);
   } catch (error) {
     throw explain(error, folder);
@@ -41,10 +37,6 @@ export async function copyDatabase(
 
 /** Turns the log off, so that the copy can be read on read-only media. The gate that opens it turns the log on again. */
 function makePlain(copy: string): void {
-  const database = new DatabaseSync(copy);
-  try {
-    database.exec("PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE;");
-  } finally {
-    database.close();
-  }
+  using database = new DatabaseSync(copy);
+  database.exec("PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE;");
 }

@@ -110,15 +110,15 @@ export interface Meta {
 }
 
 /** Writes the empty tables and the ledger's name, in one transaction. */
-export function createTables(database: DatabaseSync, log: string | undefined): void {
+export function createTables(database: DatabaseSync, log: string | undefined): Meta {
   const name = log ?? `svc-gate/${randomBytes(16).toString("hex")}`;
   const counterSecret = randomBytes(32).toString("hex");
   database.exec("BEGIN IMMEDIATE");
   database.exec(schema.join("\n"));
-  const insert = database.prepare("INSERT INTO meta (name, value) VALUES (?, ?)");
-  const meta = { layout: String(layout), log: name, counter_secret: counterSecret, signer: "" };
-  for (const [key, value] of Object.entries({ ...meta, check: metaCheck(meta) })) insert.run(key, value);
+  const meta = { log: name, counterSecret, signer: undefined, mode: undefined, firstKey: undefined };
+  writeMeta(database, meta);
   database.exec("COMMIT");
+  return meta;
 }
 
 /** Writes the ledger's description, within a transaction of the caller. */
@@ -133,30 +133,15 @@ export function writeMeta(database: DatabaseSync, { log, counterSecret, signer, 
 /** Returns undefined if the file has no tables, so that it never was a ledger. @throws {LedgerRefused} if it is damaged */
 export function readMeta(database: DatabaseSync): Meta | undefined {
   if (objectsOf(database).length === 0) return undefined;
-  const values = new Map(readTable(database, "SELECT name, value FROM meta"));
-  const found = values.get("layout");
-  if (found !== undefined && found !== String(layout) && /^[0-9]+$/.test(found))
+  const values = Object.fromEntries(readMetaTable(database));
+  const { layout: found = "", log = "", counter_secret: counterSecret = "", signer = "", mode } = values;
+  if (found !== String(layout) && /^[0-9]+$/.test(found))
     throw new LedgerRefused(`the ledger's file has layout ${found}; this version reads layout ${layout}`);
-  const [log, counterSecret, signer] = ["log", "counter_secret", "signer"].map((name) => values.get(name) ?? "");
-  const mode = values.get("mode");
-  const firstKey = values.get("first_key");
-  const kept = notesOf(mode, firstKey);
-  const meta = {
-    layout: found ?? "",
-    log: log ?? "",
-    counter_secret: counterSecret ?? "",
-    signer: signer ?? "",
-    ...kept,
-  };
+  const firstKey = values["first_key"];
+  const meta = { layout: found, log, counter_secret: counterSecret, signer, ...notesOf(mode, firstKey) };
   requireWhole(values, meta, database);
   if (found !== String(layout)) throw damagedMeta;
-  return {
-    log: meta.log,
-    counterSecret: meta.counter_secret,
-    signer: meta.signer === "" ? undefined : meta.signer,
-    mode,
-    firstKey,
-  };
+  return { log, counterSecret, signer: signer === "" ? undefined : signer, mode, firstKey };
 }
 
 /** A ledger that no gate has served has no notes. */
@@ -171,11 +156,12 @@ const damagedMeta = new LedgerRefused(
 
 /** @throws {LedgerRefused} if the description or the tables are not those that were written */
 function requireWhole(
-  values: ReadonlyMap<string, string>,
+  values: Readonly<Record<string, string>>,
   meta: Readonly<Record<string, string>>,
   database: DatabaseSync,
 ): void {
-  if (values.size !== Object.keys(meta).length + 1 || values.get("check") !== metaCheck(meta)) throw damagedMeta;
+  const isSame = Object.keys(values).length === Object.keys(meta).length + 1 && values["check"] === metaCheck(meta);
+  if (!isSame) throw damagedMeta;
   if (objectsOf(database).join("\n") === schema.toSorted().join("\n")) return;
   throw new LedgerRefused(
     "the tables of the ledger's file are not those that it was made with: restore the file from a backup",
@@ -190,12 +176,10 @@ function objectsOf(database: DatabaseSync): readonly string[] {
     .toSorted();
 }
 
-function readTable(database: DatabaseSync, sql: string): readonly (readonly [string, string])[] {
+function readMetaTable(database: DatabaseSync): readonly (readonly [string, string])[] {
   try {
-    return database
-      .prepare(sql)
-      .all()
-      .map(({ name, value }) => [String(name), String(value)] as const);
+    const found = database.prepare("SELECT name, value FROM meta").all();
+    return found.map(({ name, value }) => [String(name), String(value)] as const);
   } catch (error) {
     if (!String(error).includes("no such")) throw error;
     return [];
@@ -212,9 +196,8 @@ const counterColumns = columnsOf("counters").map((name) =>
 );
 
 export function readCounters(database: DatabaseSync): Counters {
-  const rows = database.prepare(`SELECT ${counterColumns.join(", ")} FROM counters ORDER BY counters.id`);
-  rows.setReturnArrays(true);
-  return countersOf(rows.all() as unknown as readonly (readonly unknown[])[]);
+  const sql = `SELECT ${counterColumns.join(", ")} FROM counters ORDER BY counters.id`;
+  return countersOf(database.prepare(sql, { returnArrays: true }).all() as unknown as readonly (readonly unknown[])[]);
 }
 
 const unwritable = [3, 8, 14, 23];

@@ -12,8 +12,9 @@ export class OutcomeTables {
   #hasTaken: boolean;
 
   constructor(database: DatabaseSync) {
-    this.#taken = database.prepare("SELECT amount FROM withdrawals WHERE counter = ? AND key = ? AND at > ?");
-    this.#taken.setReturnArrays(true); // Arrays cost a third of the driver's objects.
+    // Arrays cost a third of the driver's objects.
+    const taken = "SELECT amount FROM withdrawals WHERE counter = ? AND key = ? AND at > ?";
+    this.#taken = database.prepare(taken, { returnArrays: true });
     this.#take = insertion(database, "withdrawals");
     this.#keep = insertion(database, "outcomes", "OR REPLACE");
     this.#hasTaken = database.prepare("SELECT 1 FROM withdrawals LIMIT 1").get() !== undefined;
@@ -38,6 +39,6 @@ export class OutcomeTables {
 
   /** Keeps the last outcomes of calls, within a transaction of the caller. */
   keep(outcomes: readonly StoredOutcome[]): void {
-    for (const { seq, row, status } of outcomes) this.#keep.run(seq, row, status);
+    for (const { seq, outcome, status } of outcomes) this.#keep.run(seq, outcome, status);
   }
 }

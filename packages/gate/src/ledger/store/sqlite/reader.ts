@@ -2,39 +2,37 @@ import type { DatabaseSync } from "node:sqlite";
 import { serveOpened } from "../calls.ts";
 import { explain, openForReading, readMeta } from "./file.ts";
 import { unreadable } from "../../history/findings.ts";
-import { walkStore } from "../../history/walk.ts";
+import { walkStore, type WalkOptions } from "../../history/walk.ts";
 import { Steps, type Pause } from "../steps.ts";
 import { structureProblem } from "./structure.ts";
 import { asUnreadable, SqliteTables } from "./tables.ts";
 import type { Verification } from "../store.ts";
 import { tableMethods, withPromises } from "../tables.ts";
-import type { Anchor } from "../../../../../core/src/record/tree/walk.ts";
 import { LedgerRefused, Unreadable } from "../../errors.ts";
 import type { Broken } from "../../../../../core/src/record/entry/row.ts";
 
 /** A connection that only reads, in its own thread, so that it never delays a commit. */
-class Reader {
-  readonly tables: SqliteTables;
+class Reader extends SqliteTables {
   readonly #folder: string;
   readonly #database: DatabaseSync;
   readonly #walks = new Map<number, Steps<Verification>>();
   #begun = 0;
 
   constructor(folder: string, database: DatabaseSync) {
+    super(database);
     this.#folder = folder;
     this.#database = database;
-    this.tables = new SqliteTables(database);
   }
 
   /** Walks from a row to the last row. The thread answers other calls between slices. */
-  verify(from: number, anchors: readonly Anchor[], pause?: Pause): Promise<Verification> {
-    return walkStore(withPromises(this.tables), { from, anchors }, pause);
+  verify(walk: WalkOptions, pause?: Pause): Promise<Verification> {
+    return walkStore(withPromises(this), walk, pause);
   }
 
   /** Begins such a walk. @returns its number, for `goOn` */
-  beginWalk(from: number, anchors: readonly Anchor[]): number {
+  beginWalk(walk: WalkOptions): number {
     this.#begun += 1;
-    this.#walks.set(this.#begun, new Steps((pause) => this.verify(from, anchors, pause)));
+    this.#walks.set(this.#begun, new Steps((pause) => this.verify(walk, pause)));
     return this.#begun;
   }
 
@@ -48,14 +46,9 @@ class Reader {
     return ended;
   }
 
-  /** Walks only the leaves and their tree: order, links and hashes, but not the evidence and the counters. */
-  verifyChain(anchors: readonly Anchor[]): Promise<Verification> {
-    return walkStore(withPromises(this.tables), { from: 1, anchors, chainAlone: true });
-  }
-
   /** Checks the parts of the file that rows do not protect. Other calls wait for its long statement. */
   structure(): Broken | undefined {
-    const seq = this.tables.head().rows + 1;
+    const seq = this.head().rows + 1;
     try {
       const found = structureProblem(this.#database, this.#folder);
       if (found === undefined) return undefined;
@@ -93,12 +86,5 @@ serveOpened(
       throw explain(error, folder);
     }
   },
-  {
-    ...tableMethods(),
-    structure: (reader: Reader) => reader.structure(),
-    verify: (reader: Reader, from: number, anchors: readonly Anchor[]) => reader.verify(from, anchors),
-    beginWalk: (reader: Reader, from: number, anchors: readonly Anchor[]) => reader.beginWalk(from, anchors),
-    goOn: (reader: Reader, walk: number) => reader.goOn(walk),
-    verifyChain: (reader: Reader, anchors: readonly Anchor[]) => reader.verifyChain(anchors),
-  },
+  [...tableMethods, "structure", "verify", "beginWalk", "goOn"],
 );

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
-import { changeColumns, resultVerdict } from "../../../../../core/src/record/entry/row.ts";
 import { columnsOf, entryReader, type RowQuery, type RowSlice } from "../tables.ts";
+import { conditionsOf } from "../search.ts";
 import { blockBits } from "./schema.ts";
 
 /** Rows that a search reads at once. Larger answers live long enough to be kept as old, and resident memory grows. */
@@ -20,11 +20,13 @@ const rowOf = entryReader("receipts", columns);
 /** Reads the next slice of a search. @param last the number of the last row */
 export function searchRows(database: DatabaseSync, last: number, query: RowQuery): RowSlice {
   const { before, from = 1, limit, session } = query;
-  const { isIndexed, parameters, where } = filterOf(query);
+  const { isIndexed, parameters, where } = conditionsOf(query, dialect);
+  // ?1 is the row below which it searches, and ?2 the lowest row.
+  const ofBlock = session === undefined ? "" : ` AND seq >> ${blockBits} = ?2 >> ${blockBits}`;
   const statement = database.prepare(
-    `SELECT ${columns.join(", ")} FROM receipts WHERE ${where} ORDER BY seq DESC LIMIT ?`,
+    `SELECT ${columns.join(", ")} FROM receipts WHERE seq < ?1 AND seq >= ?2${ofBlock}${where} ORDER BY seq DESC LIMIT ?`,
+    { returnArrays: true },
   );
-  statement.setReturnArrays(true);
   const window = (query.leafHas ?? []).length > 0 && !isIndexed ? windowRowsRead : windowRows;
   const block = 2 ** blockBits; // A search for a session reads one block of the index after the other.
   const floorOf = (top: number): number => (session === undefined ? top - window : top - 1 - ((top - 1) % block));
@@ -42,42 +44,11 @@ export function searchRows(database: DatabaseSync, last: number, query: RowQuery
   return { rows: [], next: 0 };
 }
 
-interface Filter {
-  readonly where: string;
-  readonly parameters: readonly string[];
-  /** True if an index has only the rows that can match. */
-  readonly isIndexed: boolean;
-}
-
-/** The condition of a query. ?1 is the row below which it searches, and ?2 the lowest row. */
-function filterOf({ leafHas = [], refused = false, checks = false, outcome, ...equal }: RowQuery): Filter {
-  const { session, tool, verdict } = equal;
-  const filters = Object.entries({ session, tool, verdict }).filter(([, value]) => value !== undefined);
-  const ofOutcome = outcome === undefined || outcome === "missing" ? [] : [outcome];
-  // With the literal, the planner knows that the partial index of refusals has every matching row.
-  const isIndexed = refused || (verdict !== undefined && verdict !== "ALLOW");
-  const where = [
-    "seq < ?1",
-    "seq >= ?2",
-    ...(session === undefined ? [] : [`seq >> ${blockBits} = ?2 >> ${blockBits}`]),
-    ...filters.map(([name]) => `${name} = ?`),
-    ...leafHas.map(() => "instr(leaf, ?) > 0"),
-    ...(outcome === undefined ? [] : [outcomeFilter(outcome)]),
-    ...(refused ? ["verdict IN ('BLOCK', 'ESCALATE')"] : []),
-    ...(checks ? [`verdict NOT IN ('${changeColumns.verdict}', '${resultVerdict}')`] : []),
-    ...(isIndexed ? ["verdict <> 'ALLOW'"] : []),
-  ].join(" AND ");
-  const parameters = [...filters.map(([, value]) => String(value)), ...leafHas, ...ofOutcome];
-  return { where, parameters, isIndexed };
-}
-
-/** Rows of observe mode have no outcome, so none is missing. No text within a leaf has quotes without a backslash. */
-function outcomeFilter(outcome: string): string {
-  const of = "SELECT 1 FROM outcomes WHERE outcomes.seq = receipts.seq";
-  return outcome === "missing"
-    ? `instr(leaf, '"mode":"observe"') = 0 AND NOT EXISTS (${of})`
-    : `EXISTS (${of} AND status = ?)`;
-}
+const dialect = {
+  place: () => "?",
+  leafHas: (text: string) => `(instr(leaf, ${text}) > 0)`,
+  outcomes: "SELECT 1 FROM outcomes WHERE outcomes.seq = receipts.seq",
+};
 
 /** Reads rows up to the size of a slice, because each costs memory. */
 export function* bounded(rows: Iterable<unknown>): Generator<readonly unknown[]> {

@@ -95,7 +95,7 @@ class SqliteStore implements LedgerStore {
       // Metrics ask often. A ledger that has parked no call needs no reading thread for the answer.
       waiting: (at) => (this.#hasApprovals ? tables.waiting(at) : Promise.resolve({ calls: 0, late: 0 })),
     };
-    this.keyNotes = new KeyFile(folder, writer);
+    this.keyNotes = keyNotesOf(folder, writer);
     const all = (): Promise<ReadonlyMap<string, string>> => writer.call("deliveries");
     // This process is the only owner, so nobody else can have the right to send.
     this.deliveries = {
@@ -174,7 +174,7 @@ class SqliteStore implements LedgerStore {
 
   verify(from: number, anchors: readonly Anchor[], inTurn?: InTurn): Promise<Verification> {
     return this.#reading(async (reader) => {
-      const walk = await reader.call<number>("beginWalk", from, anchors);
+      const walk = await reader.call<number>("beginWalk", { from, anchors });
       return inSteps<Verification>(() => reader.call("goOn", walk), inTurn);
     });
   }
@@ -205,7 +205,7 @@ class SqliteStore implements LedgerStore {
 
   /** If the thread does not start, the next read tries again. */
   #startedReader(): Promise<Remote> {
-    this.#reader ??= startReader({ readers: this.#readers }, this.#folder).catch((error: unknown) => {
+    this.#reader ??= startReader(this.#readers, this.#folder).catch((error: unknown) => {
       this.#reader = undefined;
       throw error;
     });
@@ -220,36 +220,28 @@ class SqliteStore implements LedgerStore {
 }
 
 /** Stores the note about the first key in the database, and the uses of keys in a file next to it. */
-class KeyFile implements KeyNotes {
-  readonly #writer: Remote;
-  readonly #file: string;
-
-  constructor(folder: string, writer: Remote) {
-    this.#writer = writer;
-    this.#file = join(folder, files.keyUses);
-  }
-
-  keepFirst(note: string): Promise<void> {
-    return this.#writer.call("keepFirstKey", note);
-  }
-
-  async uses(): Promise<ReadonlyMap<string, number>> {
+function keyNotesOf(folder: string, writer: Remote): KeyNotes {
+  const file = join(folder, files.keyUses);
+  const uses = async (): Promise<ReadonlyMap<string, number>> => {
     try {
-      const kept: unknown = JSON.parse(await readFile(this.#file, "utf8"));
+      const kept: unknown = JSON.parse(await readFile(file, "utf8"));
       return new Map(Object.entries(kept as Readonly<Record<string, number>>));
     } catch {
       return new Map();
     }
-  }
-
-  async keepUses(uses: ReadonlyMap<string, number>): Promise<void> {
-    const merged = new Map([...(await this.uses()), ...uses]);
-    await writeFile(`${this.#file}.new`, `${JSON.stringify(Object.fromEntries(merged))}\n`, { mode: 0o600 });
-    await rename(`${this.#file}.new`, this.#file);
-  }
+  };
+  return {
+    keepFirst: (note) => writer.call("keepFirstKey", note),
+    uses,
+    keepUses: async (later) => {
+      const merged = new Map([...(await uses()), ...later]);
+      await writeFile(`${file}.new`, `${JSON.stringify(Object.fromEntries(merged))}\n`, { mode: 0o600 });
+      await rename(`${file}.new`, file);
+    },
+  };
 }
 
-async function startReader({ readers }: Pick<SqliteThreads, "readers">, folder: string): Promise<Remote> {
+async function startReader(readers: Threads, folder: string): Promise<Remote> {
   return (await readers.open(folder)).remote;
 }
 
@@ -265,7 +257,7 @@ export async function readSqlite(
   folder: string,
 ): Promise<{ readonly tables: Tables; readonly close: () => Promise<void> }> {
   if (!hasLedger(folder)) throw new NoLedger(`there is no ledger in ${folder}`);
-  const reader = await startReader(ownThreads, folder);
+  const reader = await startReader(ownThreads.readers, folder);
   return { tables: tablesBy((name, ...args) => reader.call(name, ...args)), close: () => reader.end() };
 }
 
@@ -279,10 +271,10 @@ export interface Inspected extends Verification {
 export async function inspectSqlite(folder: string, inspection: Inspection): Promise<Inspected> {
   const { anchors, chainAlone, mustExist } = inspection;
   if (!hasLedger(folder)) throw mustExist ? gone(folder) : new NoLedger(`there is no ledger in ${folder}`);
-  const reader = await startReader(ownThreads, folder);
+  const reader = await startReader(ownThreads.readers, folder);
   try {
-    if (chainAlone) return await reader.call<Verification>("verifyChain", anchors);
-    const check = await reader.call<Verification>("verify", 1, anchors);
+    const check = await reader.call<Verification>("verify", { from: 1, anchors, chainAlone });
+    if (chainAlone) return check;
     const broken = check.broken ?? (await reader.call<Broken | undefined>("structure"));
     if (broken !== undefined) return { ...check, broken };
     const { signer } = await reader.call<Description>("description");

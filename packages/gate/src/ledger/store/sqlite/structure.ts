@@ -18,14 +18,13 @@ export function structureProblem(database: DatabaseSync, folder: string): string
 
 /** Compares every table and index, with the exact case of its name, because SQLite itself ignores case. */
 function objectsProblem(database: DatabaseSync): string | undefined {
-  const made = new DatabaseSync(":memory:");
+  using made = new DatabaseSync(":memory:");
   createTables(made, "made");
   const [expected, found] = [made, database].map((of) =>
     JSON.stringify(
       of.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid").all().toSorted(byName),
     ),
   );
-  made.close();
   const numbers = database.prepare("SELECT rowid AS number FROM sqlite_schema ORDER BY rowid").all();
   const isNumbered = numbers.every(({ number }, index) => number === index + 1);
   return isNumbered && expected === found ? undefined : "a table or an index is not described as it was made";

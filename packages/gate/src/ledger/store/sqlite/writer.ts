@@ -16,7 +16,7 @@ import {
   writeMeta,
   type Meta,
 } from "./file.ts";
-import { counterEntry } from "../checksums.ts";
+import { counterEntry, soundCounters } from "../checksums.ts";
 import { storedValues } from "../tables.ts";
 import { keepIn, queryFor, RunningTotals, type KeptCounters, type TotalQuery } from "../running-totals.ts";
 import { ApprovalTables, type DueApprovals } from "./approval-tables.ts";
@@ -61,7 +61,7 @@ export interface WriteOptions extends Omit<CommitOptions, "inForce" | "tree"> {
 /** The only connection that writes. It is synchronous and runs in its own thread. */
 class Writer {
   readonly opened: OpenedStore;
-  readonly tables: SqliteTables;
+  readonly #tables: SqliteTables;
   readonly #folder: string;
   readonly #lock: DatabaseSync;
   readonly #database: DatabaseSync;
@@ -88,16 +88,12 @@ class Writer {
     this.#folder = folder;
     this.#lock = lock;
     this.#database = database;
-    this.tables = new SqliteTables(database);
-    let meta = readMeta(this.#database);
-    const created = meta === undefined;
-    if (meta === undefined) {
-      if (mustExist) throw gone(folder);
-      createTables(this.#database, log);
-      markCleared(this.#database);
-      meta = readMeta(this.#database);
-    }
-    if (meta === undefined) throw new Error("the tables that were just made are not there");
+    this.#tables = new SqliteTables(database);
+    const found = readMeta(database);
+    const created = found === undefined;
+    if (created && mustExist) throw gone(folder);
+    const meta = found ?? createTables(database, log);
+    if (created) markCleared(database);
     this.#meta = meta;
     this.#begin = this.#database.prepare("BEGIN IMMEDIATE");
     this.#end = this.#database.prepare("COMMIT");
@@ -112,8 +108,8 @@ class Writer {
       "SELECT total FROM effects WHERE counter = ? AND key = ? AND at <= ? ORDER BY at DESC, seq DESC LIMIT 1",
     );
     this.#log = this.#database.prepare("PRAGMA wal_checkpoint(NOOP)");
-    this.#counters = this.#readCounters();
-    this.#approvals = new ApprovalTables(this.#database, this.tables);
+    this.#counters = soundCounters(readCounters(database), ["in the ledger's file", "the file"]);
+    this.#approvals = new ApprovalTables(this.#database, this.#tables);
     this.#outcomes = new OutcomeTables(this.#database);
     this.#repeats = new RepeatTable(this.#database);
     const head = this.#readHead();
@@ -143,6 +139,10 @@ class Writer {
 
   dueApprovals(at: number): DueApprovals {
     return this.#approvals.due(at);
+  }
+
+  where(...asked: Parameters<SqliteTables["where"]>): ReturnType<SqliteTables["where"]> {
+    return this.#tables.where(...asked);
   }
 
   #sum(query: TotalQuery): string {
@@ -276,16 +276,6 @@ class Writer {
     const row = this.#head.get();
     return row === undefined ? undefined : { seq: Number(row["seq"]), leaf: String(row["leaf"]) };
   }
-
-  #readCounters(): KeptCounters {
-    const { kept, damaged } = readCounters(this.#database);
-    if (damaged !== undefined) {
-      throw new LedgerRefused(
-        `the counter ${damaged.id} in the ledger's file is damaged: restore the file from a backup`,
-      );
-    }
-    return new Map(kept.map((counter) => [counter.digest, counter]));
-  }
 }
 
 /** Closes everything if opening fails: the thread lives on, and would keep the ledger locked. */
@@ -313,20 +303,18 @@ serveOpened(
       throw explain(error, options.folder);
     }
   },
-  {
-    approvals: (writer: Writer, lookup: ApprovalLookup) => writer.approvals(lookup),
-    dueApprovals: (writer: Writer, at: number) => writer.dueApprovals(at),
-    where: (writer: Writer, ...asked: Parameters<SqliteTables["where"]>) => writer.tables.where(...asked),
-    values: (writer: Writer, lookups: readonly StoredLookup[]) => writer.values(lookups),
-    commit: (writer: Writer, packed: PackedRows, effects: readonly StoredEffect[], options: WriteOptions) =>
-      writer.commit(packed, effects, options),
-    scrub: (writer: Writer, rewrite: boolean) => writer.scrub(rewrite),
-    keepFirstKey: (writer: Writer, note: string) => writer.keepFirstKey(note),
-    keepDelivery: (writer: Writer, endpoint: string, note: string) => writer.keepDelivery(endpoint, note),
-    deliveries: (writer: Writer) => writer.deliveries(),
-    keepContract: (writer: Writer, digest: string, text: string) => writer.keepContract(digest, text),
-    keepCounter: (writer: Writer, counter: StoredCounter, folded: readonly StoredEffect[]) =>
-      writer.keepCounter(counter, folded),
-    counters: (writer: Writer) => writer.counters(),
-  },
+  [
+    "approvals",
+    "dueApprovals",
+    "where",
+    "values",
+    "commit",
+    "scrub",
+    "keepFirstKey",
+    "keepDelivery",
+    "deliveries",
+    "keepContract",
+    "keepCounter",
+    "counters",
+  ],
 );
