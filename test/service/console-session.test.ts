@@ -55,18 +55,18 @@ const noPageSecret = {
   put: "true",
 } as const;
 
-const noEnds = { within: "KeyRing.isSessionEnded", first: "return false;" } as const;
+const noEnds = { within: "HeldKeys.isSessionEnded", first: "return false;" } as const;
 
 const noKeyState = {
-  within: "KeyRing.findDigest",
+  within: "HeldKeys.findDigest",
   first: "this.#seen ??= new Map(); const gone = this.#seen.get(digest); if (gone) return gone;",
 } as const;
 
 /** Keeps each key that was ever found, whatever happens to it. */
 const oldKeys = [
   noKeyState,
-  { within: "KeyRing.findDigest", find: "found.held.lastUsed = now;", put: "this.#seen.set(digest, found.held.key);" },
-  { within: "KeyRing.#digests", value: "new Map(); #seen" },
+  { within: "HeldKeys.findDigest", find: "found.held.lastUsed = now;", put: "this.#seen.set(digest, found.held.key);" },
+  { within: "HeldKeys.#digests", value: "new Map(); #seen" },
 ] as const;
 
 runScenarios("a session of the console", [
@@ -263,8 +263,8 @@ runScenarios("a session of the console", [
     },
     defect: {
       within: "addKeyHooks",
-      find: "exchange.session === undefined && keys.isUnchanged(exchange.key)",
-      put: "keys.isUnchanged(exchange.key)",
+      find: "exchange.session === undefined && keys.held.isUnchanged(exchange.key)",
+      put: "keys.held.isUnchanged(exchange.key)",
     },
   },
   {
@@ -330,7 +330,7 @@ runScenarios("a session of the console", [
       within: "ConsoleDoor.admit",
       find: "if (session === undefined) return bad(noSession);",
       put:
-        "const given = () => this.#parts.keys.find(request.headers.authorization);" +
+        "const given = () => this.#parts.keys.held.find(request.headers.authorization);" +
         "if (session === undefined && given()) return good({ session: {}, credential: given, cookie: undefined }); $found",
     },
   },

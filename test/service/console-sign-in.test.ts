@@ -143,7 +143,7 @@ runCases("the first sign-in to a new gate", startNewGate, [
       await gate.operates("/admin/keys/laptop/revoke", {});
       assertNeedsCode(await trySignIn(gate, key));
     },
-    defect: { within: "ConsoleDoor.signIn", find: "!keys.hasApprover", put: "true" },
+    defect: { within: "ConsoleDoor.signIn", find: "!keys.held.hasApprover", put: "true" },
   },
 ]);
 
@@ -207,7 +207,7 @@ runCases("the console of a tenant", startTenants, [
     },
     defect: {
       within: "addConsole",
-      find: "sendPage(request, reply, basePath, files)",
+      find: "handle({ ...parts, request, reply })",
       put: "(service.tenants?.has(request.params.tenant) === false ? reply.code(404).send('') : $found)",
     },
   },
@@ -283,8 +283,8 @@ runCases("sign-ins with wrong keys", (t, defects) => startDesk(t, { defects }), 
     },
     defect: {
       within: "ConsoleDoor.signIn",
-      find: "if (keys.findDigest(digest)?.tenant !== tenant) return bad(wrongKey);",
-      put: "if (keys.findDigest(digest)?.tenant !== tenant) return bad({ ...wrongKey, detail: text });",
+      find: "if (keys.held.findDigest(digest)?.tenant !== tenant) return bad(wrongKey);",
+      put: "if (keys.held.findDigest(digest)?.tenant !== tenant) return bad({ ...wrongKey, detail: text });",
     },
   },
 ]);

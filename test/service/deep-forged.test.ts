@@ -106,7 +106,7 @@ async function written(
       waits(1000);
     },
     loads: async (next) => {
-      assert.ok((await gate.reload({ policySet: next, mode: "enforce" }, "test")).ok);
+      assert.ok((await gate.policies.reload({ policySet: next, mode: "enforce" }, "test")).ok);
       waits(1000);
     },
   });

@@ -56,7 +56,6 @@ export const decidesEarly: readonly Mutation[] = [
         if (!found.ok) return found;
         early(found);
         await new Promise((resolve) => setTimeout(resolve, 300));
-        await (changed.length === 0 ? timed.transaction.abort() : timed.transaction.commit());
         return found;
       };
       const done = await Promise.race([this.#options.exclusive(answered), isEarly]);`,

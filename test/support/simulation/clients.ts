@@ -115,7 +115,7 @@ export async function administer(serving: Serving, outside: Outside): Promise<vo
 async function reload({ gate, machine }: Serving, outside: Outside): Promise<void> {
   const { chance, process } = machine;
   const mode = chance.pick(["enforce", "assist"] as const);
-  const reloaded = await gate.reload({ policySet: chance.pick(contracts), mode }, "ada");
+  const reloaded = await gate.policies.reload({ policySet: chance.pick(contracts), mode }, "ada");
   if (process.isAlive && reloaded.ok && reloaded.value.receipt !== undefined)
     outside.answered(reloaded.value.receipt, machine.now);
 }

@@ -214,7 +214,7 @@ export const controls: readonly Control[] = [
   {
     name: "the row of a rotation does not put its key on record",
     mutations: [
-      { within: "Gate.#recordSigner", find: "transaction.commit(undefined, to)", put: "transaction.commit()" },
+      { within: "PolicyChanges.#recordSigner", find: "transaction.commit(undefined, to)", put: "transaction.commit()" },
     ],
     isOfErrands: true,
     noticed: /rotates the key|signing key of the ledger|on record/,

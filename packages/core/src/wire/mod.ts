@@ -14,6 +14,7 @@ export { keyKindOf, type KeyKind } from "./key-kind.ts";
 export { limits } from "./limits.ts";
 export { isLoopback, isLoopbackUrl, isPrivateUrl } from "./loopback.ts";
 export { isPartOf, memberBelow, overlaps, pathNames, readPath } from "./member-path.ts";
+export { requireKnown, WrongMember, type Members } from "./members.ts";
 export { didYouMean, editDistance, looksLike, nearest } from "./nearest.ts";
 export { addDecimals, Decimal, decimalText, misreadAs, parseNumber } from "./number.ts";
 export { hiddenPattern, marksPattern, quote, quoteAscii, visible } from "./quote.ts";

@@ -273,7 +273,7 @@ class Pair {
   }
 
   async #reload({ terms: index, mode }: Extract<Step, { readonly do: "reload" }>): Promise<string | undefined> {
-    const reloaded = await this.gate.reload({ policySet: policySetOf(termsOf(index)), mode }, "ada");
+    const reloaded = await this.gate.policies.reload({ policySet: policySetOf(termsOf(index)), mode }, "ada");
     if (!reloaded.ok) return `the gate refused a reload: ${reloaded.problem.detail}`;
     this.#terms = index;
     this.#mode = mode;

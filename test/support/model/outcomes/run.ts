@@ -115,7 +115,7 @@ export async function runOutcomes(folder: string, seed: number, ignored?: Ignore
         return use();
       case "reload": {
         const index = chance.whole(0, policySets.length - 1);
-        await gate.reload({ policySet: policySets[index] as PolicySet, mode: undefined }, "test");
+        await gate.policies.reload({ policySet: policySets[index] as PolicySet, mode: undefined }, "test");
         return `reload ${index}`;
       }
       default:

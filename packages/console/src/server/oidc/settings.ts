@@ -1,4 +1,4 @@
-import { bad, good, isLoopbackUrl, nearest, type Result } from "../../../../core/src/wire/mod.ts";
+import { isLoopbackUrl, requireKnown, WrongMember, type Members, type Result } from "../../../../core/src/wire/mod.ts";
 
 /** How persons sign in with a provider of OpenID Connect, from the file of SVC_OIDC. */
 export interface OidcSettings {
@@ -30,9 +30,14 @@ export interface MappedPerson {
  * Reads a file of JSON that only its owner may read.
  *
  * @param variable the setting that names the file
+ * @param read reads its members, or throws `WrongMember`
  * @returns its value, or a sentence without anything from the file
  */
-export type PrivateJsonReader = (variable: string, file: string) => Promise<Result<unknown, string>>;
+export type PrivateJsonReader = <Value>(
+  variable: string,
+  file: string,
+  read: (members: Members) => Value,
+) => Promise<Result<Value, string>>;
 
 const known = ["issuer", "client_id", "client_secret", "scopes", "groups_claim", "groups", "name", "persons"];
 const personsMax = 10_000;
@@ -42,21 +47,11 @@ const personsMax = 10_000;
  *
  * @returns the settings, or a sentence that names the first mistake without any value of the file
  */
-export async function readOidc(file: string, readJson: PrivateJsonReader): Promise<Result<OidcSettings, string>> {
-  const read = await readJson("SVC_OIDC", file);
-  if (!read.ok) return read;
-  try {
-    return good(settingsOf(Object(read.value) as Readonly<Record<string, unknown>>));
-  } catch (error) {
-    if (error instanceof Wrong) return bad(`SVC_OIDC: in the file ${file}, ${error.message}`);
-    throw error;
-  }
+export function readOidc(file: string, readJson: PrivateJsonReader): Promise<Result<OidcSettings, string>> {
+  return readJson("SVC_OIDC", file, settingsOf);
 }
 
-/** The mistake in a member, as the rest of a sentence. */
-class Wrong extends Error {}
-
-function settingsOf(read: Readonly<Record<string, unknown>>): OidcSettings {
+function settingsOf(read: Members): OidcSettings {
   requireKnown(read, known);
   const { client_secret: clientSecret, scopes = ["openid"], groups_claim: groupsClaim = "groups" } = read;
   const found = {
@@ -70,7 +65,7 @@ function settingsOf(read: Readonly<Record<string, unknown>>): OidcSettings {
     persons: listOf("persons", read["persons"], personsMax).map((each, index) => personOf(each, index)),
   };
   if (!found.scopes.includes("openid") || found.scopes.some((scope) => scope.includes(" ")))
-    throw new Wrong("`scopes` must be a list of scopes, and `openid` one of them");
+    throw new WrongMember("`scopes` must be a list of scopes, and `openid` one of them");
   requireOnePersonEach(found.persons);
   return found;
 }
@@ -80,7 +75,7 @@ function issuerOf(value: unknown): string {
   const text = textOf("issuer", value, 1024);
   const url = URL.parse(text);
   if (url === null || url.username + url.password + url.search + url.hash !== "" || !isSafe(url))
-    throw new Wrong("`issuer` must be an https address; http is only for a provider on this machine");
+    throw new WrongMember("`issuer` must be an https address; http is only for a provider on this machine");
   return text;
 }
 
@@ -102,19 +97,19 @@ function groupsOf(value: unknown): ReadonlyMap<string, string> | undefined {
   const found = Object.entries(isObject ? value : { "": "" }) as readonly (readonly [string, unknown])[];
   const names = found.map(([stated, name]): readonly [string, string] => [stated, String(name)]);
   if (names.length <= personsMax && names.every(([, name]) => isGroupName(name))) return new Map(names);
-  throw new Wrong(
+  throw new WrongMember(
     "`groups` must be an object from groups of the provider to their names: 1 to 64 of a-z, 0-9 and . _ -, without `oidc:`",
   );
 }
 
 function personOf(value: unknown, index: number): MappedPerson {
-  const read = Object(value) as Readonly<Record<string, unknown>>;
+  const read = Object(value) as Members;
   const [, tenant = null, key] =
     /^(?:([a-z0-9-]{1,63})\/)?([a-z0-9][a-z0-9._-]{0,63})$/.exec(String(read["key"])) ?? [];
   const { subject } = read;
   // OpenID Connect: a subject has at most 255 characters of ASCII.
   if (typeof subject !== "string" || !/^[\x20-\x7e]{1,255}$/.test(subject) || key === undefined)
-    throw new Wrong(
+    throw new WrongMember(
       `person ${index + 1} must have a \`subject\`, and a \`key\` such as anna-laptop or acme/anna-laptop`,
     );
   requireKnown(read, ["subject", "key"]);
@@ -127,27 +122,20 @@ function requireOnePersonEach(persons: readonly MappedPerson[]): void {
   for (const [index, { subject, tenant, key }] of persons.entries()) {
     for (const each of [`key ${tenant ?? ""}/${key}`, `subject ${tenant ?? ""}/${subject}`]) {
       if (seen.has(each))
-        throw new Wrong(`person ${index + 1} has a key or, for the same tenant, a subject that another person has`);
+        throw new WrongMember(
+          `person ${index + 1} has a key or, for the same tenant, a subject that another person has`,
+        );
       seen.add(each);
     }
   }
 }
 
-function requireKnown(read: object, names: readonly string[]): void {
-  const stranger = Object.keys(read).find((name) => !names.includes(name));
-  if (stranger === undefined) return;
-  const near = nearest(stranger, names);
-  throw new Wrong(
-    `the member "${stranger.slice(0, 40)}" is unknown${near === undefined ? "" : `; did you mean "${near}"?`}`,
-  );
-}
-
 function textOf(member: string, value: unknown, max: number): string {
   if (typeof value === "string" && value !== "" && value.length <= max && !/\p{C}/u.test(value)) return value;
-  throw new Wrong(`\`${member}\` must be a text of 1 to ${max} visible characters`);
+  throw new WrongMember(`\`${member}\` must be a text of 1 to ${max} visible characters`);
 }
 
 function listOf(member: string, value: unknown, max: number): readonly unknown[] {
   if (Array.isArray(value) && value.length <= max) return value as readonly unknown[];
-  throw new Wrong(`\`${member}\` must be a list of at most ${max}`);
+  throw new WrongMember(`\`${member}\` must be a list of at most ${max}`);
 }

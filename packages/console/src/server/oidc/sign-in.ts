@@ -239,11 +239,11 @@ export class OidcSignIn {
     const { keys, seal } = this.#parts;
     const of = { name: mapped.key, tenant };
     await keys.catchUp(); // Another gate may have just revoked the key.
-    if (keys.voter(of, this.#now()) === undefined) return bad(noApprover(mapped.key));
+    if (keys.held.voter(of, this.#now()) === undefined) return bad(noApprover(mapped.key));
     const stated = await keys.stateGroups(of, groups);
     if (!stated.ok) return stated;
     // Recording took time, and the key may have been revoked meanwhile.
-    const digest = keys.voter(of, this.#now()) && keys.standing(of)?.record.digest;
+    const digest = keys.held.voter(of, this.#now()) && keys.held.standing(of)?.record.digest;
     if (typeof digest !== "string") return bad(noApprover(mapped.key));
     const browser: KnownBrowser = { key: mapped.key, until: this.#now() + knownMs };
     return good({ digest, known: await seal.close(browser, knownIn(base)) });

@@ -1,6 +1,5 @@
 import {
   applyAct,
-  coveredAmounts,
   attach,
   cancelledBy,
   denialOf,
@@ -11,14 +10,11 @@ import {
   isStopped,
   placeName,
   stoppedApprovals,
-  withUse,
   wholeScope,
   withStopAct,
   type Approval,
   type ApprovalAct,
   type Denial,
-  type Grant,
-  type GrantUse,
   type StopAct,
   type Stops,
 } from "../../../../core/src/approvals/mod.ts";
@@ -33,7 +29,6 @@ import {
   readProgress,
   storedApproval,
 } from "../../../../core/src/record/entry/approval-rows.ts";
-import { grantableCall, grantActOf, sourceCall, withGrantRow } from "../../../../core/src/record/entry/grant-rows.ts";
 import { missingParts } from "../../../../core/src/record/entry/evidence.ts";
 import { leafHash, parseLeaf, type Leaf } from "../../../../core/src/record/entry/leaf.ts";
 import type { Broken, StoredRow, StoredApproval } from "../../../../core/src/record/entry/row.ts";
@@ -42,6 +37,7 @@ import { readCall, readEffects } from "../../../../core/src/record/entry/verifie
 import { canonical, type Canonical } from "../../../../core/src/wire/mod.ts";
 import type { Tables } from "../store/tables.ts";
 import { readFor } from "./findings.ts";
+import { GrantWalk, unlawful } from "./grant-walk.ts";
 import { approvalsAt, pagesOf, rowsAt, type TabledApproval } from "./table-reads.ts";
 
 /** A row and the row that it is about; of a use, also the approval that this row must have used. */
@@ -75,14 +71,13 @@ export class ApprovalWalk {
   /** Rows about the approval of a row that opened none, as far as the walk knows. */
   #unmet: Unmet[] = [];
   #stops: Stops = noStops;
-  #grants: readonly Grant[] = [];
-  /** Uses of grants that the walk has not compared with their rows yet, each with the grant before it. */
-  #granted: (GrantUse & { readonly seq: number; readonly of: Grant })[] = [];
+  readonly #grants: GrantWalk;
 
   /** @param digest makes keyed digests */
   constructor(tables: Tables, digest: (text: string) => string) {
     this.#tables = tables;
     this.#digest = digest;
+    this.#grants = new GrantWalk((rows) => this.#rowsAt(rows), digest);
   }
 
   /** Takes the next row, whose evidence is verified. */
@@ -159,7 +154,7 @@ export class ApprovalWalk {
     const { evidence } = changed;
     const { seq, at, key } = leaf;
     const act = actOf(leaf, evidence);
-    const stray = this.#grantAct(leaf, changed, act);
+    const stray = this.#grants.take(leaf, changed, act);
     if (stray !== undefined) return stray;
     const stop = stopActIn(changed);
     if (stop !== undefined) this.#stops = withStopAct(this.#stops, stop);
@@ -196,48 +191,6 @@ export class ApprovalWalk {
     return undefined;
   }
 
-  /** Follows grants: each use, and each act about a grant, needs a grant that is in force. */
-  #grantAct(leaf: Leaf, row: StoredRow, act: ApprovalAct | undefined): Broken | undefined {
-    const { at, seq } = leaf;
-    const own = grantActOf(leaf, row.evidence);
-    const named = own === undefined || own.act === "grant.create" ? [] : [own.grant];
-    const uses = act?.act === "approval.use" ? (act.grants ?? []) : [];
-    let left = this.#grants;
-    for (const grant of [...named, ...uses.map((use) => use.grant)]) {
-      const of = left.find((each) => each.row === grant && at < each.until);
-      if (of === undefined) return unlawful(seq, "a grant in force", `row ${grant}`);
-    }
-    for (const use of uses) {
-      const of = left.find((each) => each.row === use.grant);
-      if (of === undefined || of.used >= of.uses)
-        return unlawful(seq, "a grant that has uses left", `row ${use.grant}`);
-      this.#granted.push({ ...use, seq, of });
-      left = left.map((each) => (each === of ? withUse(of, use.amounts) : each));
-    }
-    this.#grants = withGrantRow(this.#grants, row, this.#digest);
-    return undefined;
-  }
-
-  /** Compares the uses of grants since the last step with the calls, and with the rows that the grants were made from. */
-  async #strayUse(): Promise<Broken | undefined> {
-    const granted = this.#granted;
-    this.#granted = [];
-    for (const { amounts, of, row, seq } of granted) {
-      const rows = await this.#rowsAt([of.source, row]);
-      const [source, used] = [of.source, row].map((number) => rows.find((each) => each.seq === number));
-      const how = used && askOf(used.evidence);
-      if (how !== undefined && how.grant !== of.row) return unlawful(seq, `a use of grant ${of.row}`, `row ${row}`);
-      const call = used && grantableCall(used, this.#digest);
-      const from = source && sourceCall(source, this.#digest);
-      const isErased = [source, used].some((each) => each !== undefined && missingParts(each.evidence).length > 0);
-      if (isErased) continue;
-      const covered = call && from && coveredAmounts(of, call, from);
-      if (covered === undefined || JSON.stringify(covered) !== JSON.stringify(amounts))
-        return unlawful(seq, `a call that the grant of row ${of.row} covers`, `row ${row}`);
-    }
-    return undefined;
-  }
-
   /** @param cancelledAt the row that cancelled them; undefined if it erased a part of their rows */
   #endAll(from: number, to: number, cancelledAt: number | undefined): void {
     for (const [row, { approval }] of this.#open) {
@@ -266,12 +219,8 @@ export class ApprovalWalk {
           return { seq, problem: "the tables of approvals differ from the rows", expected, found: told };
       }
     }
-    const strayUse = await this.#strayUse();
-    if (strayUse !== undefined) return strayUse;
-    return this.#compare(
-      ended.map((approval) => ({ approval, holds: [] })),
-      undefined,
-    );
+    const closed = ended.map((approval): Opened => ({ approval, holds: [] }));
+    return (await this.#grants.step()) ?? this.#compare(closed, undefined);
   }
 
   /**
@@ -376,10 +325,6 @@ function keptDenial({ attach: digest, ends, key, record: text, status }: TabledA
     ...record
   } = readProgress(text, { record: text });
   return canonical({ attach: digest, ends, key, status, record } as unknown as Canonical);
-}
-
-function unlawful(seq: number, expected: string, found: string): Broken {
-  return { seq, problem: "the row about an approval does not follow from the rows before it", expected, found };
 }
 
 /** Returns the amounts under the counters of the row. A counter that came into force later may hold more. */

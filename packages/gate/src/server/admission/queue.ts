@@ -1,4 +1,5 @@
 import { limits } from "../../../../core/src/wire/mod.ts";
+import { KeyQueue, type Paused } from "./key-queue.ts";
 import { Pace } from "./pace.ts";
 
 /** A call that can wait in the queue. */
@@ -13,29 +14,6 @@ export interface QueuedCall {
 export interface BatchTimes {
   readonly decideMs: number;
   readonly storeMs: number;
-}
-
-interface Paused {
-  readonly at: number;
-  /** Reads its next request. */
-  readonly resume: () => void;
-}
-
-/** What a key has in the queue. */
-interface KeyQueue<Call> {
-  readonly name: string;
-  /** Its waiting calls, in order of arrival; calls before `head` were taken. */
-  calls: Call[];
-  head: number;
-  /** The number of calls that wait or are being decided. */
-  undecided: number;
-  bytes: number;
-  /** The last batch that had calls of it. */
-  batch: number;
-  /** How many that batch had; infinitely many if it left none. */
-  part: number;
-  /** Its paused connections, in the order of their answers. */
-  readonly paused: Paused[];
 }
 
 /** The bounds of waiting, over all queues of the process. */
@@ -115,7 +93,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
     const { held, holders, max, waitMsMax } = this.#budget;
     const keys = this.#keys.size + (key === undefined ? 1 : 0);
     const queues = holders + (this.#bytes === 0 ? 1 : 0);
-    const waiting = waitingOf(key);
+    const waiting = key?.waiting ?? 0;
     return (
       this.#waiting < limits.queueCallsMax &&
       held + bytes <= max &&
@@ -144,13 +122,10 @@ export class AdmissionQueue<Call extends QueuedCall> {
 
   /** Adds a call. Call `hasRoom` first. */
   enqueue(call: Call): void {
-    const { bytes } = call;
     const key = this.#keyOf(call.caller.keyName);
-    if (key.head === key.calls.length) this.#ring.push(key);
-    key.calls.push(call);
-    key.undecided += 1;
-    key.bytes += bytes;
-    this.#hold(bytes);
+    if (key.waiting === 0) this.#ring.push(key);
+    key.add(call);
+    this.#hold(call.bytes);
     this.#undecided += 1;
     this.#waiting += 1;
     this.#pace.arrived();
@@ -173,16 +148,13 @@ export class AdmissionQueue<Call extends QueuedCall> {
     while (calls.length < this.#batchMax && ring.length > 0) {
       if (this.#turn >= ring.length) this.#turn = 0;
       const key = ring[this.#turn] as KeyQueue<Call>;
-      const call = key.calls[key.head] as Call;
+      const call = key.next as Call;
       if (!fits(call)) break;
       calls.push(call);
-      key.head += 1;
-      key.part = key.batch === this.#batch ? key.part + 1 : 1;
-      key.batch = this.#batch;
+      key.take(this.#batch);
       this.#waiting -= 1;
-      if (key.head === key.calls.length) this.#emptied(key);
-      else this.#turn += 1;
-      if (key.head === takenMax) forgetTaken(key);
+      if (key.waiting > 0) this.#turn += 1;
+      else ring.splice(this.#turn, 1); // The next key moves to its index.
     }
     this.#fullBatch = calls.length === this.#batchMax || ring.length > 0 ? this.#batch : 0;
     return calls;
@@ -203,8 +175,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
     this.#pace.end(this.#now(), calls.length, this.#batchMax);
     for (const { caller, bytes } of calls) {
       const key = this.#keyOf(caller.keyName);
-      key.undecided -= 1;
-      key.bytes -= bytes;
+      key.settle(bytes);
       this.#forgetIdle(key);
       this.#hold(-bytes);
     }
@@ -221,10 +192,9 @@ export class AdmissionQueue<Call extends QueuedCall> {
   pause(keyName: string, resume: () => void): boolean {
     const key = this.#keys.get(keyName);
     if (key === undefined || this.#isEnding) return false;
-    const { undecided, paused } = key;
-    const hasRoom = this.#undecided < this.#readMax || undecided < this.#readShare;
-    if ((hasRoom && paused.length === 0) || this.#isTooLong(key, paused.length)) return false;
-    paused.push({ at: this.#now(), resume });
+    const hasRoom = this.#undecided < this.#readMax || key.undecided < this.#readShare;
+    if ((hasRoom && key.paused.length === 0) || this.#isTooLong(key, key.paused.length)) return false;
+    key.paused.push({ at: this.#now(), resume });
     this.#paused += 1;
     this.#resumeSoon();
     return true;
@@ -259,7 +229,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
    * @param paused the paused connections of its key before it
    */
   #isTooLong(key: KeyQueue<Call>, paused: number): boolean {
-    return this.#waitMs(key, waitingOf(key) + paused, 1) > this.#budget.waitMsMax;
+    return this.#waitMs(key, key.waiting + paused, 1) > this.#budget.waitMsMax;
   }
 
   /**
@@ -308,35 +278,20 @@ export class AdmissionQueue<Call extends QueuedCall> {
   }
 
   #keyOf(name: string): KeyQueue<Call> {
-    return this.#keys.get(name) ?? this.#newKey(name);
-  }
-
-  #newKey(name: string): KeyQueue<Call> {
-    const key = { name, calls: [], head: 0, undecided: 0, bytes: 0, batch: 0, part: Infinity, paused: [] };
+    const known = this.#keys.get(name);
+    if (known !== undefined) return known;
+    const key = new KeyQueue<Call>(name);
     this.#keys.set(name, key);
     return key;
   }
 
-  /** Removes the key from the ring; the next key moves to its index. */
-  #emptied(key: KeyQueue<Call>): void {
-    key.calls = [];
-    key.head = 0;
-    if (key.paused.length === 0) key.part = Infinity;
-    this.#ring.splice(this.#turn, 1);
-  }
-
   #hold(bytes: number): void {
-    if (bytes === 0) return;
     const before = this.#bytes;
     this.#bytes += bytes;
     this.#budget.held += bytes;
-    if (before === 0) this.#budget.holders += 1;
-    else if (this.#bytes === 0) this.#budget.holders -= 1;
+    this.#budget.holders += Number(this.#bytes > 0) - Number(before > 0);
   }
 }
-
-/** A key that never empties drops its taken calls in portions of this size. */
-const takenMax = 1024;
 
 /**
  * A batch is decided while the next calls are read. With 1, a loop of 256 connections was answered 10 % less often; with 2, each
@@ -352,15 +307,6 @@ const slowStore = 8;
 
 /** How often paused connections are looked at between batches, in milliseconds. */
 export const resumeMs = 5;
-
-function waitingOf<Call>(key: KeyQueue<Call> | undefined): number {
-  return key === undefined ? 0 : key.calls.length - key.head;
-}
-
-function forgetTaken<Call>(key: KeyQueue<Call>): void {
-  key.calls = key.calls.slice(key.head);
-  key.head = 0;
-}
 
 /** A holder of less than an equal share finds room. Others find room while a quarter of the total is free. */
 function isWithinShare(total: number, held: number, max: number, holders: number): boolean {

@@ -68,14 +68,13 @@ export class AnchorStatus {
   reached({ size, root }: Pick<Head, "root" | "size">, at: number, latest: number): void {
     if (size >= (this.#vouched?.size ?? 0)) this.#vouched = { size, root, at };
     this.#behindSince = size >= latest ? undefined : performance.now();
-    this.#become("good", () => this.#say("info", `the ${this.by} accepts checkpoints again`));
+    this.#become("good", "info", `the ${this.by} accepts checkpoints again`);
   }
 
   /** Notes that the anchor could not be reached, or gave no useful answer. */
   failed(problem: string): void {
     this.#options.onFailure(this.by);
-    if (!this.isDiverged)
-      this.#become("failing", () => this.#say("warn", `the ${this.by} does not accept checkpoints: ${problem}`));
+    if (!this.isDiverged) this.#become("failing", "warn", `the ${this.by} does not accept checkpoints: ${problem}`);
   }
 
   /**
@@ -84,29 +83,19 @@ export class AnchorStatus {
    * @param isStated an operator has stated the loss, so the anchor can never cosign this ledger again
    */
   diverged({ proof, seq }: ObservedHead, isStated = false): void {
-    if (isStated)
-      return this.#become("diverged", () =>
-        this.#say(
-          "warn",
-          `the ${this.by} has seen row ${seq}, which an operator stated lost: it can no longer vouch for this ledger`,
-        ),
-      );
+    if (isStated) {
+      const lost = `row ${seq}, which an operator stated lost: it can no longer vouch for this ledger`;
+      return this.#become("diverged", "warn", `the ${this.by} has seen ${lost}`);
+    }
     const shown = proof !== undefined ? "signed by this ledger's own key" : "without proof";
-    return this.#become("diverged", () =>
-      this.#say(
-        "error",
-        `the ${this.by} has seen another history through row ${seq}, ${shown}: see docs/guides/anchors.md`,
-      ),
-    );
+    const other = `another history through row ${seq}, ${shown}: see docs/guides/anchors.md`;
+    return this.#become("diverged", "error", `the ${this.by} has seen ${other}`);
   }
 
-  #become(state: "good" | "failing" | "diverged", say: () => void): void {
+  /** Logs a change of the state. */
+  #become(state: "good" | "failing" | "diverged", level: "info" | "warn" | "error", sentence: string): void {
     if (this.#state === state) return;
     this.#state = state;
-    say();
-  }
-
-  #say(level: "info" | "warn" | "error", sentence: string): void {
     const { tenant, place, log, by } = this.#options;
     log[level]({ tenant, anchor: by, place }, sentence);
   }

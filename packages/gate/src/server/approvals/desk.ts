@@ -93,11 +93,7 @@ export class ApprovalDesk {
 
   /** Records the end of approvals whose time is over, as a batch of checks would do. */
   async endDue(): Promise<void> {
-    const ended = await this.#options.exclusive(async (timed) => {
-      const due = await endDue(timed, this.#options.policy());
-      await (due.length === 0 ? timed.transaction.abort() : timed.transaction.commit());
-      return good(due);
-    });
+    const ended = await this.#options.exclusive(async (timed) => good(await endDue(timed, this.#options.policy())));
     if (ended.ok) this.changed(ended.value);
   }
 
@@ -109,17 +105,7 @@ export class ApprovalDesk {
   async decide(key: string, asked: readonly AskedDecision[]): Promise<Result<readonly Decided[], Refusal>> {
     const changed: Approval[] = [];
     const approved: Approval[] = [];
-    const done = await this.#options.exclusive(async (timed) => {
-      const found = await this.#decideIn(timed, key, asked, { changed, approved });
-      if (!found.ok) return found;
-      if (changed.length === 0) {
-        await timed.transaction.abort();
-        return found;
-      }
-      const receipts = await timed.transaction.commit();
-      const bySeq = new Map(receipts.map((receipt) => [receipt.seq, receipt]));
-      return good(found.value.map((each) => ({ ...each, receipt: each.receipt && bySeq.get(each.receipt.seq) })));
-    });
+    const done = await this.#options.exclusive((timed) => this.#decideIn(timed, key, asked, { changed, approved }));
     if (!done.ok) return done;
     for (const approval of approved) this.#options.onChange?.(approval);
     this.changed(changed);
@@ -254,12 +240,8 @@ export class ApprovalDesk {
    * @param isAsker whether the key asked; then the session must be that of the asking, unless every session may use it
    */
   async cancel(key: string, id: string, isAsker: boolean, session: string | null): Promise<Result<Decided, Refusal>> {
-    const done = await this.#options.exclusive(async (timed) => {
-      const found = await this.#cancelIn(timed, key, id, isAsker ? { session } : undefined);
-      if (!found.ok) return found;
-      await (found.value.receipt === undefined ? timed.transaction.abort() : timed.transaction.commit());
-      return found;
-    });
+    const asker = isAsker ? { session } : undefined;
+    const done = await this.#options.exclusive((timed) => this.#cancelIn(timed, key, id, asker));
     if (done.ok && done.value.receipt !== undefined) this.changed([done.value.approval]);
     return done;
   }

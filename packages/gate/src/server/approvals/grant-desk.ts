@@ -110,11 +110,7 @@ export class GrantDesk {
    * @param read reads the calls in a turn of its own
    */
   async preview(key: string, from: GrantSource, asked: AskedGrant, read: InSlices): Promise<Result<Preview, Refusal>> {
-    const body = await this.#options.exclusive(async (timed) => {
-      const found = await this.#bodyOf(timed, key, from, asked);
-      if (found.ok) await timed.transaction.abort();
-      return found;
-    });
+    const body = await this.#options.exclusive((timed) => this.#bodyOf(timed, key, from, asked));
     return body.ok ? good(await read.run(() => this.#covered(body.value, read))) : body;
   }
 
@@ -225,10 +221,9 @@ export class GrantDesk {
       const before = transaction.head.seq;
       const grant = await work(timed);
       if (!grant.ok) return grant;
-      const quorum = this.#quorum(grant.value, timed.at);
-      const [receipt] = transaction.head.seq > before ? await transaction.commit() : [];
-      if (receipt === undefined) await transaction.abort();
-      return good({ grant: grant.value, quorum, receipt });
+      const { seq, hash } = transaction.head;
+      const receipt = seq > before ? { seq, hash } : undefined;
+      return good({ grant: grant.value, quorum: this.#quorum(grant.value, timed.at), receipt });
     });
   }
 }

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { endsAt, type Approval } from "../../../../core/src/approvals/mod.ts";
 import type { InTurn, Ledger } from "../../ledger/mod.ts";
 import { isAfter, reminderOf, remindsAt, type EventPlace, type LedgerEvent, type Subject } from "./event.ts";
@@ -44,7 +45,8 @@ export class EventFeed {
   readonly log: EventLog;
   readonly #options: EventFeedOptions;
   readonly #now: () => number;
-  readonly #wakers = new Set<() => void>();
+  /** Aborts when there are new events. */
+  #woken = new AbortController();
   readonly #open = new Map<number, OpenApproval>();
   #recent: LedgerEvent[] = [];
   /** The number of events that were recent before. */
@@ -273,23 +275,14 @@ export class EventFeed {
   }
 
   /** Waits for new events. Returns false if none came in time. */
-  wait(ms: number, signal: AbortSignal): Promise<boolean> {
-    if (this.#isOver(signal)) return Promise.resolve(true);
-    return new Promise((resolve) => {
-      const end = (isNew: boolean): void => {
-        clearTimeout(timer);
-        this.#wakers.delete(wake);
-        signal.removeEventListener("abort", wake);
-        resolve(isNew);
-      };
-      const wake = (): void => end(true);
-      const timer = setTimeout(() => end(false), ms);
-      this.#wakers.add(wake);
-      signal.addEventListener("abort", wake);
-    });
+  async wait(ms: number, signal: AbortSignal): Promise<boolean> {
+    if (this.#isOver(signal)) return true;
+    const ended = AbortSignal.any([signal, this.#woken.signal]);
+    return pause(ms, false, { signal: ended }).catch(() => true);
   }
 
   #wake(): void {
-    for (const wake of this.#wakers) wake();
+    this.#woken.abort();
+    this.#woken = new AbortController();
   }
 }

@@ -1,14 +1,14 @@
 import type { FastifyReply } from "fastify";
 import type { Erased } from "../erasure/eraser.ts";
 import { readErase } from "../erasure/request.ts";
-import { refuseWith, sendResult } from "./refusing.ts";
+import { required } from "../request/body.ts";
+import { sendResult } from "./refusing.ts";
 import type { CallWithoutGate } from "./route.ts";
 
 /** Handles POST /admin/erase: erases parts of receipts in the ledger of the path, and records who did it and why. */
 export async function erase({ service, tenant, key, request, reply }: CallWithoutGate): Promise<FastifyReply> {
-  const call = readErase(request.body);
-  if (!call.ok) return refuseWith(reply, call.problem);
-  const erased = await service.workOn(tenant, (gate) => gate.eraser.erase(call.value, key?.id ?? ""));
+  const call = required(readErase(request.body));
+  const erased = await service.workOn(tenant, (gate) => gate.eraser.erase(call, key?.id ?? ""));
   return sendResult(reply, erased, erasedJson);
 }
 

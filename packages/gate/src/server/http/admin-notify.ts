@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { good, quote, refuse, type EndpointJson, type EndpointsJson } from "../../../../core/src/wire/mod.ts";
 import type { SenderState } from "../notify/sender.ts";
-import { readBody, sendJson, Wrong } from "../request/body.ts";
+import { readBody, required, sendJson, Wrong } from "../request/body.ts";
 import { refuseWith, sendResult } from "./refusing.ts";
 import type { CallWithoutGate } from "./route.ts";
 
@@ -33,13 +33,12 @@ export async function replay({ service, tenant, request, reply }: CallWithoutGat
     if (name !== undefined && typeof name !== "string") throw new Wrong('"endpoint" must be the name of an endpoint');
     return { from: row, endpoint: name };
   });
-  if (!asked.ok) return refuseWith(reply, asked.problem);
-  const { from, endpoint } = asked.value;
+  const { from, endpoint } = required(asked);
   const replayed = await service.workOn(tenant, async (gate) =>
     good((await gate.senders?.replay(from, endpoint)) ?? []),
   );
-  if (!replayed.ok) return refuseWith(reply, replayed.problem);
-  if (replayed.value.length > 0) return sendJson(reply, JSON.stringify({ from, endpoints: replayed.value }));
+  const endpoints = required(replayed);
+  if (endpoints.length > 0) return sendJson(reply, JSON.stringify({ from, endpoints }));
   const which = endpoint === undefined ? "no endpoint" : `no endpoint ${quote(endpoint)}`;
   return refuseWith(reply, refuse("not-found", `${which} gets the events of this ledger: see the file of SVC_NOTIFY`));
 }

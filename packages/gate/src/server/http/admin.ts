@@ -1,9 +1,9 @@
 import type { FastifyReply } from "fastify";
 import { modes } from "../../../../core/src/wire/mod.ts";
 import { inForceJson } from "../policy/reload-row.ts";
-import { readBody, Wrong } from "../request/body.ts";
+import { readBody, required, Wrong } from "../request/body.ts";
 import type { FoldedCounter } from "../service/counters.ts";
-import { refuseWith, sendResult } from "./refusing.ts";
+import { sendResult } from "./refusing.ts";
 import type { CallWithoutGate } from "./route.ts";
 
 /** Handles POST /admin/reload: puts the files in force. `mode` changes the mode. An empty body reloads only the files. */
@@ -13,8 +13,7 @@ export async function reload({ service, tenant, key, request, reply }: CallWitho
     if (mode === undefined || typeof mode === "string") return mode;
     throw new Wrong(`"mode" must be one of ${modes.join(", ")}`);
   });
-  if (!asked.ok) return refuseWith(reply, asked.problem);
-  const reloaded = await service.reload(tenant, asked.value, key?.id ?? "");
+  const reloaded = await service.reload(tenant, required(asked), key?.id ?? "");
   return sendResult(reply, reloaded, ({ changed, before, now, folded, receipt = null }) => {
     return { changed, before: inForceJson(before), now: inForceJson(now), counters: folded.map(counterJson), receipt };
   });

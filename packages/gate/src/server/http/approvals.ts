@@ -35,6 +35,7 @@ import {
   readBody,
   readHash,
   readText,
+  required,
   requireMembers,
   sendJson,
   sentenceBytesMax,
@@ -43,7 +44,7 @@ import {
 import { keep, untilGone } from "./connection.ts";
 import type { Exchange } from "./exchange.ts";
 import { readGrant } from "./grants.ts";
-import { badNumber, badValue, queryOf, waitProblem, type Parameters } from "./query.ts";
+import { anyText, badNumber, readQuery, waitProblem, type Parameters } from "./query.ts";
 import { inPlace } from "./reading.ts";
 import { refuseWith, sendResult } from "./refusing.ts";
 import type { ReadCall, RouteCall } from "./route.ts";
@@ -58,10 +59,8 @@ const denialMsMax = 90 * 86_400_000;
 /** Handles GET /approvals: newest first, without inputs and facts. */
 export async function listApprovals(call: ReadCall): Promise<FastifyReply> {
   const { gate, read: reading, reply, request } = call;
-  const query = queryOf(request);
-  const problem = badValue(query, parameters);
-  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
-  const text = (name: string): string | undefined => query.parameters.get(name) ?? undefined;
+  const query = readQuery(request, parameters);
+  const text = (name: string): string | undefined => query.get(name) ?? undefined;
   const state = text("state") as Status | undefined;
   const limit = Number(text("limit") ?? 50);
   const now = Date.now();
@@ -98,10 +97,10 @@ export async function listApprovals(call: ReadCall): Promise<FastifyReply> {
 const parameters: Parameters = {
   state: (value) =>
     statuses.some((status) => status === value) ? undefined : `"state" must be one of ${statuses.join(", ")}`,
-  tool_name: () => undefined,
-  session_id: () => undefined,
-  key: () => undefined,
-  rule: () => undefined,
+  tool_name: anyText,
+  session_id: anyText,
+  key: anyText,
+  rule: anyText,
   mine: (value) => (value === "1" ? undefined : '"mine" must be 1'),
   before: (value) =>
     badNumber(value, "before", Number.MAX_SAFE_INTEGER) === undefined
@@ -112,11 +111,8 @@ const parameters: Parameters = {
 
 /** Handles GET /approvals/{id}: the whole call, as the person must see it. With `wait`, answers when it changes. */
 export async function showApproval(call: RouteCall): Promise<unknown> {
-  const { reply, request } = call;
-  const query = queryOf(request);
-  const problem = badValue(query, { wait: waitProblem });
-  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
-  return inPlace(call, "short", (read) => show(call, read, Number(query.parameters.get("wait") ?? 0)));
+  const query = readQuery(call.request, { wait: waitProblem });
+  return inPlace(call, "short", (read) => show(call, read, Number(query.get("wait") ?? 0)));
 }
 
 /** While it waits for a person it reads nothing, so others have its place. */
@@ -129,9 +125,7 @@ async function show(call: RouteCall, read: Read, waitSeconds: number): Promise<F
   let latest = approval;
   if (waitSeconds > 0 && statusAt(approval, Date.now()) === "pending") {
     read.leave();
-    const waited = await waitFor(call, approval, waitSeconds);
-    if (!waited.ok) return refuseWith(reply, waited.problem);
-    latest = waited.value;
+    latest = required(await waitFor(call, approval, waitSeconds));
     // The key may have been revoked meanwhile.
     if (call.key !== undefined && request.exchange?.credential()?.id !== call.key.id)
       return refuseWith(reply, refuse("unauthorized", "the key was revoked while the request waited"));
@@ -178,8 +172,7 @@ async function decideOne(call: RouteCall, decision: AskedDecision["decision"]): 
     id: idOf(call),
     grant: members.has("grant") ? readGrant(members.get("grant")) : undefined,
   }));
-  if (!asked.ok) return refuseWith(reply, asked.problem);
-  const decided = await gate.approvals.decide(nameOf(call), [asked.value]);
+  const decided = await gate.approvals.decide(nameOf(call), [required(asked)]);
   return sendResult(reply, decided, ([one]) => decidedJson(one as Decided));
 }
 
@@ -187,8 +180,7 @@ async function decideOne(call: RouteCall, decision: AskedDecision["decision"]): 
 export async function decideMany(call: RouteCall): Promise<FastifyReply> {
   const { gate, reply, request } = call;
   const asked = readBody(request.body, ["decisions"], (members) => decisionsIn(members.get("decisions")));
-  if (!asked.ok) return refuseWith(reply, asked.problem);
-  const decided = await gate.approvals.decide(nameOf(call), asked.value);
+  const decided = await gate.approvals.decide(nameOf(call), required(asked));
   return sendResult(reply, decided, (all) => ({ decisions: all.map(decidedJson) }));
 }
 
@@ -198,9 +190,8 @@ export async function cancel(call: RouteCall): Promise<FastifyReply> {
   const session = readBody(request.body, ["session_id"], (members) =>
     members.has("session_id") ? readText("session_id", members.get("session_id")) : null,
   );
-  if (!session.ok) return refuseWith(reply, session.problem);
   const isAsker = key?.scopes.has("check") === true;
-  const cancelled = await gate.approvals.cancel(nameOf(call), idOf(call), isAsker, session.value);
+  const cancelled = await gate.approvals.cancel(nameOf(call), idOf(call), isAsker, required(session));
   return sendResult(reply, cancelled, decidedJson);
 }
 

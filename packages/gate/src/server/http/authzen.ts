@@ -19,7 +19,7 @@ import {
   type Result,
 } from "../../../../core/src/wire/mod.ts";
 import { OwnNames } from "../../../../console/src/server/mod.ts";
-import { invalid, sendJson, textOf } from "../request/body.ts";
+import { invalid, required, sendJson, textOf } from "../request/body.ts";
 import { answerCheck, arrivalOf } from "./check.ts";
 import type { Exchange } from "./exchange.ts";
 import { noKey, refusalForRate } from "./key-refusals.ts";
@@ -28,20 +28,17 @@ import type { RouteCall } from "./route.ts";
 
 /** Handles POST /access/v1/evaluation. */
 export async function evaluation(call: RouteCall): Promise<FastifyReply> {
-  const members = readBody(call.request.body);
-  return members.ok ? sendOne(call, members.value) : refuseWith(call.reply, members.problem);
+  return sendOne(call, required(readBody(call.request.body)));
 }
 
 /** Handles POST /access/v1/evaluations. A request without evaluations is one evaluation. */
 export async function evaluations(call: RouteCall): Promise<FastifyReply> {
   const { reply, request } = call;
-  const members = readBody(request.body);
-  if (!members.ok) return refuseWith(reply, members.problem);
-  const items = members.value.get("evaluations");
-  if (items === undefined || (Array.isArray(items) && items.length === 0)) return sendOne(call, members.value);
-  const batch = batchOf(members.value, items);
-  if (!batch.ok) return refuseWith(reply, batch.problem);
-  const decided = await decideAll({ ...call, digest: arrivalOf(request.body as Buffer).digest }, batch.value);
+  const members = required(readBody(request.body));
+  const items = members.get("evaluations");
+  if (items === undefined || (Array.isArray(items) && items.length === 0)) return sendOne(call, members);
+  const batch = required(batchOf(members, items));
+  const decided = await decideAll({ ...call, digest: arrivalOf(request.body as Buffer).digest }, batch);
   reply.headers((request.exchange as Exchange).headers); // Each evaluation was charged to the key's rate.
   return sendJson(reply, `{"evaluations":[${decided.map(({ text }) => text).join(",")}]}`);
 }
@@ -90,14 +87,10 @@ interface Decided {
 
 async function sendOne(call: RouteCall, members: JsonObject): Promise<FastifyReply> {
   const { reply, request } = call;
-  const check = toCheck(members);
-  if (!check.ok) return refuseWith(reply, check.problem);
-  const decided = await decide(
-    { ...call, digest: arrivalOf(request.body as Buffer).digest },
-    request.exchange as Exchange,
-    check.value,
-  );
-  return decided.ok ? sendJson(reply, decided.value.text) : refuseWith(reply, decided.problem);
+  const check = required(toCheck(members));
+  const { digest } = arrivalOf(request.body as Buffer);
+  const decided = await decide({ ...call, digest }, request.exchange as Exchange, check);
+  return sendJson(reply, required(decided).text);
 }
 
 /** Has a check decided. Its answer is the context of the decision, and only ALLOW permits. */
@@ -221,12 +214,12 @@ const entities = { subject: ["type", "id"], action: ["name"], resource: ["type",
 
 /** Returns the first entity that is not as the standard says. */
 function entityProblem(members: JsonObject, mayLack: boolean): string | undefined {
-  for (const [name, required] of Object.entries(entities)) {
+  for (const [name, wanted] of Object.entries(entities)) {
     const entity = members.get(name);
     if (entity === undefined && mayLack) continue;
     if (entity === undefined) return `"${name}" is missing; it must be an object`;
     if (!(entity instanceof Map)) return `"${name}" must be an object, not ${typeName(entity)}`;
-    for (const member of required) {
+    for (const member of wanted) {
       const value = (entity as JsonObject).get(member);
       if (value === undefined) return `"${member}" of "${name}" is missing; it must be a string`;
       if (typeof value !== "string") return `"${member}" of "${name}" must be a string, not ${typeName(value)}`;

@@ -13,7 +13,7 @@ import {
   type SignInMethods,
 } from "../../../../core/src/wire/mod.ts";
 import type { Service } from "../service/service.ts";
-import type { Key } from "../keys/keys.ts";
+import { endOfSessions, type Key } from "../keys/keys.ts";
 import { tenantId } from "../settings/tenants-file.ts";
 import {
   consoleAssets,
@@ -24,7 +24,7 @@ import {
   type Session,
 } from "../../../../console/src/server/mod.ts";
 import type { ConsoleDoor, SignedIn } from "./door.ts";
-import { invalid, readBody, readFlag, sendJson } from "../request/body.ts";
+import { invalid, readBody, readFlag, required, sendJson } from "../request/body.ts";
 import { noSuchTenant } from "../service/tenants.ts";
 import { untilGone } from "./connection.ts";
 import { exchangeOf, type Exchange } from "./exchange.ts";
@@ -43,24 +43,35 @@ export type ConsoleAccess = "page" | "sign-in" | "session";
  * Adds the page, its files and its sessions. `server.ts` adds the routes of the API below `console/api`, with the
  * session as credential.
  */
-export function addConsole(server: FastifyInstance, { door, service, basePath }: ConsoleRoutes): void {
-  const files = `${basePath}/console/assets`;
-  const add = (method: "GET" | "POST", url: string, access: ConsoleAccess, handler: RouteOptions["handler"]): void => {
+export function addConsole(server: FastifyInstance, parts: ConsoleRoutes): void {
+  const { basePath, service } = parts;
+  const add = (method: "GET" | "POST", url: string, access: ConsoleAccess, handle: Handle): void => {
+    const handler: RouteOptions["handler"] = (request, reply) => handle({ ...parts, request, reply });
     server.route({ method, url, config: { console: access }, bodyLimit: limits.signInBodyBytesMax, handler });
   };
-  add("GET", `${files}/:digest/*`, "page", sendAsset);
+  add("GET", `${filesOf(basePath)}/:digest/*`, "page", sendAsset);
   const prefixes = service.tenants === undefined ? [""] : ["", "/t/:tenant"];
   for (const prefix of prefixes) {
     const at = `${basePath}${prefix}/console`;
-    const page: RouteOptions["handler"] = (request, reply) => sendPage(request, reply, basePath, files);
-    add("GET", at, "page", page);
-    add("GET", `${at}/*`, "page", page);
-    add("POST", `${at}/session`, "sign-in", (request, reply) => signIn(request, reply, door));
-    add("GET", `${at}/methods`, "sign-in", (_request, reply) => showMethods(reply, door));
-    add("POST", `${at}/oidc`, "sign-in", (request, reply) => beginOidc(request, reply, door));
-    add("GET", `${at}/session`, "session", (request, reply) => showSession(request, reply, service));
-    add("POST", `${at}/session/end`, "session", (request, reply) => endSession(request, reply, door, service));
+    add("GET", at, "page", sendPage);
+    add("GET", `${at}/*`, "page", sendPage);
+    add("POST", `${at}/session`, "sign-in", signIn);
+    add("GET", `${at}/methods`, "sign-in", showMethods);
+    add("POST", `${at}/oidc`, "sign-in", beginOidc);
+    add("GET", `${at}/session`, "session", showSession);
+    add("POST", `${at}/session/end`, "session", endSession);
   }
+}
+
+interface ConsoleCall extends ConsoleRoutes {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
+type Handle = (call: ConsoleCall) => Promise<FastifyReply>;
+
+function filesOf(basePath: string): string {
+  return `${basePath}/console/assets`;
 }
 
 /** Whether a person opens the gate's own address in a browser. Only the console can answer that: a program gets 401. */
@@ -69,19 +80,14 @@ export function isVisit({ is404, method, url, headers }: FastifyRequest, basePat
   return isHome && headers.authorization === undefined && /\btext\/html\b/.test(headers.accept ?? "");
 }
 
-async function sendPage(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  basePath: string,
-  files: string,
-): Promise<FastifyReply> {
+async function sendPage({ basePath, request, reply }: ConsoleCall): Promise<FastifyReply> {
   const { tenant, "*": path = "" } = request.params as { readonly tenant?: string; readonly "*"?: string };
   // The page has the tenant's id in its text, whether or not the tenant exists.
   if (tenant !== undefined && !tenantId.test(tenant)) return refuseWith(reply, noTenant);
   if (/^(?:api|session)(?:\/|$)/.test(path)) return refuseWith(reply, noRoute);
   const assets = await consoleAssets();
   const base = `${basePath}${tenant === undefined ? "" : `/t/${tenant}`}/console`;
-  return reply.headers(pageHeaders).send(pageText(base, `${files}/${assets.digest}`, assets));
+  return reply.headers(pageHeaders).send(pageText(base, `${filesOf(basePath)}/${assets.digest}`, assets));
 }
 
 const noTenant = refuse("not-found", "a tenant's id has small letters, digits and hyphens");
@@ -89,7 +95,7 @@ const noTenant = refuse("not-found", "a tenant's id has small letters, digits an
 const noRoute = refuse("not-found", "the console has no data at this path, or not for this method");
 
 /** The files of an older digest are gone after an upgrade: the page is then loaded again. */
-async function sendAsset(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+async function sendAsset({ request, reply }: ConsoleCall): Promise<FastifyReply> {
   const { digest, "*": path } = request.params as { readonly digest: string; readonly "*": string };
   const assets = await consoleAssets();
   const asset = digest === assets.digest ? assets.files.get(path) : undefined;
@@ -108,12 +114,10 @@ async function sendAsset(request: FastifyRequest, reply: FastifyReply): Promise<
 }
 
 /** Handles POST /console/session. The key is only in this body, and nowhere in the answer. */
-async function signIn(request: FastifyRequest, reply: FastifyReply, door: ConsoleDoor): Promise<FastifyReply> {
-  const body = readBody(request.body, ["key", "code", "oidc"], (members) => members);
-  if (!body.ok) return refuseWith(reply, body.problem);
-  const signed = await signInWith(body.value, request, untilGone(reply.raw).signal, door);
-  if (!signed.ok) return refuseWith(reply, signed.problem);
-  const { cookie, key: opened, known, pageSecret, session } = signed.value;
+async function signIn({ door, request, reply }: ConsoleCall): Promise<FastifyReply> {
+  const members = required(readBody(request.body, ["key", "code", "oidc"], (each) => each));
+  const signed = required(await signInWith(members, request, untilGone(reply.raw).signal, door));
+  const { cookie, key: opened, known, pageSecret, session } = signed;
   reply.header("set-cookie", cookie);
   const answer: OpenedJson = { session: pageSecret, known, ...signedInJson(opened, session) };
   return sendJson(reply, JSON.stringify(answer));
@@ -143,20 +147,20 @@ async function signInWith(
 }
 
 /** Handles GET /console/methods: how a person can sign in, besides with a key. */
-async function showMethods(reply: FastifyReply, door: ConsoleDoor): Promise<FastifyReply> {
+async function showMethods({ door, reply }: ConsoleCall): Promise<FastifyReply> {
   const name = await door.provider();
   const methods: SignInMethods = { oidc: name === undefined ? null : { name } };
   return sendJson(reply, JSON.stringify(methods));
 }
 
 /** Handles POST /console/oidc: the page then goes to the address in the answer, and keeps the flow. */
-async function beginOidc(request: FastifyRequest, reply: FastifyReply, door: ConsoleDoor): Promise<FastifyReply> {
-  const body = readBody(request.body, [], () => undefined);
-  return sendResult(reply, body.ok ? await door.beginOidc(request.raw, tenantIn(request)) : body);
+async function beginOidc({ door, request, reply }: ConsoleCall): Promise<FastifyReply> {
+  required(readBody(request.body, [], () => undefined));
+  return sendResult(reply, await door.beginOidc(request.raw, tenantIn(request)));
 }
 
 /** Handles GET /console/session: who has signed in, as the keys say it now, and which ledger the pages show. */
-async function showSession(request: FastifyRequest, reply: FastifyReply, service: Service): Promise<FastifyReply> {
+async function showSession({ request, reply, service }: ConsoleCall): Promise<FastifyReply> {
   const { key, session } = openedBy(request);
   const tenant = tenantIn(request);
   const gate = tenant === null ? good(service.root) : await service.tenants?.gateFor(tenant, reply.raw);
@@ -164,25 +168,18 @@ async function showSession(request: FastifyRequest, reply: FastifyReply, service
   const { name: ledger, verifiers } = gate.value.ledger;
   const vkeys = verifiers.map(({ text }) => text);
   const { mode } = gate.value.policy;
-  const { hasApprover: approvers } = service.keys;
+  const { hasApprover: approvers } = service.keys.held;
   const answer: SessionJson = { ...signedInJson(key, session), approvers, mode, ledger, vkeys };
   return sendJson(reply, JSON.stringify(answer));
 }
 
 /** Handles POST /console/session/end: ends this session, or with `all` each session of the key, on every replica. */
-async function endSession(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  door: ConsoleDoor,
-  service: Service,
-): Promise<FastifyReply> {
-  const all = readBody(request.body, ["all"], (members) => readFlag("all", members));
-  if (!all.ok) return refuseWith(reply, all.problem);
+async function endSession({ door, request, reply, service }: ConsoleCall): Promise<FastifyReply> {
+  const all = required(readBody(request.body, ["all"], (members) => readFlag("all", members)));
   const { key, session } = openedBy(request);
-  const ended = await service.keys.endSessions(key, all.value ? null : session);
-  if (!ended.ok) return refuseWith(reply, ended.problem);
+  const receipt = required(await service.keys.append(() => good(endOfSessions(key, all ? null : session))));
   reply.removeHeader("set-cookie").header("set-cookie", door.noCookie(request.raw, tenantIn(request)));
-  return sendJson(reply, JSON.stringify({ receipt: ended.value }));
+  return sendJson(reply, JSON.stringify({ receipt }));
 }
 
 function signedInJson({ name, person, groups, scopes, tenant }: Key, { issued }: Session): SignedInJson {

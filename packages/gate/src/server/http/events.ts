@@ -8,9 +8,9 @@ import type { Gate } from "../service/gate.ts";
 import { keep } from "./connection.ts";
 import { eventJson, readEventId, type EventPlace, type LedgerEvent } from "../events/event.ts";
 import type { Exchange } from "./exchange.ts";
-import { badQuery, queryOf } from "./query.ts";
+import { anyText, readQuery } from "./query.ts";
 import { inPlace } from "./reading.ts";
-import { refuseWith } from "./refusing.ts";
+import { required } from "../request/body.ts";
 import type { RouteCall } from "./route.ts";
 
 /** How long a stream is silent at most. Proxies close connections that are silent for a minute. */
@@ -20,35 +20,31 @@ const reconnectMs = 1000;
 
 /** Handles GET /events: what the ledger's rows say, as server-sent events, until the client leaves. */
 export async function events(call: RouteCall): Promise<unknown> {
-  const { reply, request } = call;
-  const query = queryOf(request);
-  const problem = badQuery(query, ["after"]);
-  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
+  const { request } = call;
+  const query = readQuery(request, { after: anyText });
   // A client that connects again repeats its first query, and the header has the later place.
-  const after = request.headers["last-event-id"] ?? query.parameters.get("after") ?? undefined;
+  const after = request.headers["last-event-id"] ?? query.get("after") ?? undefined;
   return inPlace(call, "replay", (read) => follow(call, read, after === undefined ? undefined : String(after)));
 }
 
 /** @param read has a place until the stream has the events so far */
 async function follow(call: RouteCall, read: Read, after: string | undefined): Promise<FastifyReply> {
   const { gate, reply, request, service } = call;
-  const from = await read.run(() => placeAfter(gate, after));
-  if (!from.ok) return refuseWith(reply, from.problem);
+  const from = required(await read.run(() => placeAfter(gate, after)));
   // A client whose stream ends connects again, and begins after its last event.
-  const entered = service.streams.enter(call.key as Key, () => read.abandon());
-  if (!entered.ok) return refuseWith(reply, entered.problem);
+  const leave = required(service.streams.enter(call.key as Key, () => read.abandon()));
   keep(request.exchange as Exchange);
   try {
     await gate.events.listen((slice) => read.turns.run(slice));
     reply.hijack();
     try {
-      await stream(call, read, from.value);
+      await stream(call, read, from);
     } finally {
       gate.events.leave();
       reply.raw.end();
     }
   } finally {
-    entered.value();
+    leave();
   }
   return reply;
 }

@@ -12,7 +12,7 @@ import {
 } from "../../../../core/src/wire/mod.ts";
 import { gateHistory } from "../policy/active-ledger.ts";
 import type { AskedExplanation } from "../policy/hooks.ts";
-import { readBody, sendJson, Wrong } from "../request/body.ts";
+import { readBody, required, sendJson, Wrong } from "../request/body.ts";
 import { plainDecimal } from "./outcomes.ts";
 import { inPlace } from "./reading.ts";
 import { refuseWith } from "./refusing.ts";
@@ -29,17 +29,16 @@ export async function explain(call: RouteCall): Promise<unknown> {
   const refused = charge(call);
   if (refused !== undefined) return refuseWith(reply, refused);
   return inPlace(call, "explanation", async (read) => {
-    const asked = await read.run(() => readAsked(request.body));
-    if (!asked.ok) return refuseWith(reply, asked.problem);
-    if (typeof asked.value.of === "number" && key?.scopes.has("receipts") !== true)
+    const asked = required(await read.run(() => readAsked(request.body)));
+    if (typeof asked.of === "number" && key?.scopes.has("receipts") !== true)
       return refuseWith(reply, refuse("forbidden", `the key ${quote(key?.name ?? "")} lacks the scope "receipts"`));
     const { policySet, mode } = gate.policy;
     const inForce = { text: policySet.text, mode };
-    const wanted = { ...asked.value, key: key?.name ?? "", inForce };
+    const wanted = { ...asked, key: key?.name ?? "", inForce };
     const explained = await explainCall(wanted, await gateHistory(gate.ledger, gate.policy), (workedMs) =>
       read.rest(workedMs),
     );
-    return explained.ok ? sendJson(reply, explained.value) : refuseWith(reply, explained.problem);
+    return sendJson(reply, required(explained));
   });
 }
 

@@ -1,12 +1,12 @@
 import type { FastifyReply } from "fastify";
-import { Decimal, readPath, refuse, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
+import { Decimal, readPath, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
 import type { Key } from "../keys/keys.ts";
 import { grantJson, type GrantDecided, type GrantSource, type ShownGrant } from "../approvals/grant-desk.ts";
 import type { AskedGrant } from "../approvals/grants.ts";
-import { readBody, readFlag, readHash, requireMembers, sendJson, Wrong } from "../request/body.ts";
-import { badQuery, queryOf } from "./query.ts";
+import { readBody, readFlag, readHash, required, requireMembers, sendJson, Wrong } from "../request/body.ts";
+import { readQuery } from "./query.ts";
 import { inPlace } from "./reading.ts";
-import { refuseWith, sendResult } from "./refusing.ts";
+import { sendResult } from "./refusing.ts";
 import type { ReadCall, RouteCall } from "./route.ts";
 
 const grantMembers = ["until", "uses", "any_session", "pins", "free", "amounts"];
@@ -14,8 +14,7 @@ const pinsMax = 32;
 
 /** Handles GET /grants: the grants in force, and those that need more persons. */
 export async function listGrants({ gate, key, read, reply, request }: ReadCall): Promise<FastifyReply> {
-  const problem = badQuery(queryOf(request), []);
-  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
+  readQuery(request);
   const now = Date.now();
   const all = key?.scopes.has("receipts") === true;
   const mayRead = ({ grant }: ShownGrant): boolean =>
@@ -37,8 +36,7 @@ export async function createGrant(call: RouteCall): Promise<unknown> {
     asked: grantIn(members),
     isPreview: readFlag("preview", members),
   }));
-  if (!body.ok) return refuseWith(reply, body.problem);
-  const { asked, from, isPreview } = body.value;
+  const { asked, from, isPreview } = required(body);
   const { name } = key as Key;
   const desk = gate.grants;
   if (isPreview)
@@ -47,25 +45,21 @@ export async function createGrant(call: RouteCall): Promise<unknown> {
         return { covers: covered.length, of, receipts: covered };
       }),
     );
-  const made = await desk.create(name, from, asked);
-  if (!made.ok) return refuseWith(reply, made.problem);
-  return sendJson(reply.code(201), JSON.stringify(await boundJson(gate, made.value)));
+  const made = await boundJson(gate, required(await desk.create(name, from, asked)));
+  return sendJson(reply.code(201), JSON.stringify(made));
 }
 
 /** Handles POST /grants/{id}/approve. */
 export async function approveGrant({ gate, key, reply, request }: RouteCall): Promise<FastifyReply> {
-  const hash = readBody(request.body, ["hash"], (members) => readHash(members.get("hash")));
-  if (!hash.ok) return refuseWith(reply, hash.problem);
+  const hash = required(readBody(request.body, ["hash"], (members) => readHash(members.get("hash"))));
   const { id } = request.params as { readonly id: string };
-  const decided = await gate.grants.approve((key as Key).name, id, hash.value);
-  if (!decided.ok) return refuseWith(reply, decided.problem);
-  return sendJson(reply, JSON.stringify(await boundJson(gate, decided.value)));
+  const decided = required(await gate.grants.approve((key as Key).name, id, hash));
+  return sendJson(reply, JSON.stringify(await boundJson(gate, decided)));
 }
 
 /** Handles POST /grants/{id}/revoke. */
 export async function revokeGrant({ gate, key, reply, request }: RouteCall): Promise<FastifyReply> {
-  const body = readBody(request.body, [], () => undefined);
-  if (!body.ok) return refuseWith(reply, body.problem);
+  required(readBody(request.body, [], () => undefined));
   const { id } = request.params as { readonly id: string };
   const revoked = await gate.grants.revoke((key as Key).name, id);
   return sendResult(reply, revoked, (made) => ({ ...decidedJson(made), status: "revoked" }));

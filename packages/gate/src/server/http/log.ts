@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { parseTilePath } from "../../../../core/src/record/tree/mod.ts";
 import { refuse } from "../../../../core/src/wire/mod.ts";
-import { badQuery, queryOf } from "./query.ts";
+import { readQuery } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
@@ -10,12 +10,9 @@ import type { RouteCall } from "./route.ts";
  * witnesses has cosigned. With /tile, this makes the ledger a transparency log of C2SP tlog-tiles.
  */
 export async function checkpoint({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
-  const query = queryOf(request);
-  const cosigned = query.parameters.get("cosigned");
-  const problem =
-    badQuery(query, ["cosigned"]) ?? (cosigned === null || cosigned === "1" ? undefined : '"cosigned" must be 1');
-  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
-  const note = cosigned === null ? await gate.ledger.checkpoint() : gate.anchors?.cosigned?.note;
+  const isOne = (value: string): string | undefined => (value === "1" ? undefined : '"cosigned" must be 1');
+  const query = readQuery(request, { cosigned: isOne });
+  const note = !query.has("cosigned") ? await gate.ledger.checkpoint() : gate.anchors?.cosigned?.note;
   if (note === undefined)
     return refuseWith(
       reply,

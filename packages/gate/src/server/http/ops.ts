@@ -3,7 +3,7 @@ import Fastify, { LogController, type FastifyInstance, type FastifyReply } from 
 import type { Logger } from "pino";
 import { isLoopback, limits } from "../../../../core/src/wire/mod.ts";
 import { sendJson } from "../request/body.ts";
-import type { Gate } from "../service/gate.ts";
+import type { RouteCall } from "./route.ts";
 import type { Service } from "../service/service.ts";
 
 /** The framework's own log, without its line about listening: the gate prints its addresses itself. */
@@ -35,9 +35,9 @@ export function makeOpsServer(service: Service, host: string, log: Logger): Fast
     if (named === undefined || !isLoopback(address) || isLoopback(named) || named === host.toLowerCase()) return done();
     return sendJson(reply.code(421), wrongHost);
   });
-  server.get("/metrics", (_request, reply) => sendMetrics(service, reply));
-  server.get("/ready", (_request, reply) => sendReadiness(service.root, reply));
-  server.get("/health", (_request, reply) => sendHealth(service.root, reply));
+  server.get("/metrics", (_request, reply) => sendMetrics({ service, reply }));
+  server.get("/ready", (_request, reply) => sendReadiness({ service, reply }));
+  server.get("/health", (_request, reply) => sendHealth({ gate: service.root, reply }));
   server.setNotFoundHandler((_request, reply) => sendJson(reply.code(404), nothingElse));
   return server;
 }
@@ -62,19 +62,19 @@ function hostNameOf(header: string | undefined): string | undefined {
 /** The media type of the Prometheus text format. */
 const expositionType = "text/plain; version=0.0.4; charset=utf-8";
 
-export async function sendMetrics(service: Service, reply: FastifyReply): Promise<FastifyReply> {
+export async function sendMetrics({ service, reply }: Pick<RouteCall, "reply" | "service">): Promise<FastifyReply> {
   const text = await service.metricsText();
   return reply.header("content-type", expositionType).header("cache-control", "no-store").send(text);
 }
 
 /** Answers GET /ready, with which a balancer asks if the gate can answer checks. */
-export async function sendReadiness(gate: Gate, reply: FastifyReply): Promise<FastifyReply> {
-  const reason = await gate.unready();
+export async function sendReadiness({ service, reply }: Pick<RouteCall, "reply" | "service">): Promise<FastifyReply> {
+  const reason = await service.root.unready();
   if (reason === undefined) return sendJson(reply, JSON.stringify({ status: "ready" }));
   return sendJson(reply.code(503), JSON.stringify({ status: "not-ready", reason }));
 }
 
-export async function sendHealth(gate: Gate, reply: FastifyReply): Promise<FastifyReply> {
+export async function sendHealth({ gate, reply }: Pick<RouteCall, "gate" | "reply">): Promise<FastifyReply> {
   const writable = await gate.isServing();
   return sendJson(
     reply.code(writable ? 200 : 503),

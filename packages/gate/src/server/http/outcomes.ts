@@ -11,8 +11,8 @@ import {
 } from "../../../../core/src/wire/mod.ts";
 import type { Key } from "../keys/keys.ts";
 import type { AskedOutcome, Reported } from "../outcomes/desk.ts";
-import { readBody, refuseWrong, requireMembers, Wrong } from "../request/body.ts";
-import { refuseWith, sendResult } from "./refusing.ts";
+import { readBody, refuseWrong, required, requireMembers, Wrong } from "../request/body.ts";
+import { sendResult } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
 const refBytesMax = 256;
@@ -20,12 +20,11 @@ const digitsMax = 40;
 
 /** Handles POST /outcomes: records what became of a call that was let through. */
 export async function reportOutcome({ gate, key, request, reply }: RouteCall): Promise<FastifyReply> {
-  const asked = readBody(request.body, ["receipt", "status", "amount", "ref"], outcomeIn);
-  if (!asked.ok) return refuseWith(reply, asked.problem);
+  const asked = required(readBody(request.body, ["receipt", "status", "amount", "ref"], outcomeIn));
   const { name, scopes } = key as Key;
   const reporter = { name, mayLower: scopes.has("outcome") && !scopes.has("check") };
-  const reported = await gate.outcomes.report(reporter, asked.value);
-  return sendResult(reply, reported, (done) => outcomeJson(asked.value, done));
+  const reported = await gate.outcomes.report(reporter, asked);
+  return sendResult(reply, reported, (done) => outcomeJson(asked, done));
 }
 
 function outcomeJson({ seq, hash }: AskedOutcome, { outcome, receipt, warnings }: Reported): object {

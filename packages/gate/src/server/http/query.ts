@@ -1,5 +1,6 @@
 import type { FastifyRequest } from "fastify";
-import { bad, didYouMean, good, limits, quote, type Result } from "../../../../core/src/wire/mod.ts";
+import { didYouMean, limits, quote, refuse } from "../../../../core/src/wire/mod.ts";
+import { Refused } from "../request/body.ts";
 import { readMoment } from "../settings/moment.ts";
 
 /** The query of a request's target. */
@@ -18,8 +19,23 @@ export function badQuery({ written, parameters }: Query, names: readonly string[
   return badEscape(written) ?? unknownParameter(parameters, names);
 }
 
+/**
+ * Reads the query of a path.
+ *
+ * @throws {Refused} if it, or the value of one of its parameters, is wrong
+ */
+export function readQuery(request: FastifyRequest, parameters: Parameters = {}): URLSearchParams {
+  const query = queryOf(request);
+  const problem = badValue(query, parameters);
+  if (problem !== undefined) throw new Refused(refuse("invalid-query", problem));
+  return query.parameters;
+}
+
 /** The parameters of a path, each with a function that returns the mistake in a value; undefined if it is valid. */
 export type Parameters = Readonly<Record<string, (value: string, name: string) => string | undefined>>;
+
+/** For a parameter that may have any value. */
+export const anyText = (): undefined => undefined;
 
 /** Returns why a text is not the number of seconds that a request may wait for a person; undefined if it is. */
 export function waitProblem(value: string): string | undefined {
@@ -42,12 +58,14 @@ export function badValue(query: Query, parameters: Parameters): string | undefin
  * Reads `since` and `until`, in milliseconds since the epoch; undefined if they are absent.
  *
  * @param query with valid values
+ * @throws {Refused} if the period ends before it begins
  */
-export function readPeriod(query: URLSearchParams): Result<Period, string> {
+export function readPeriod(query: URLSearchParams): Period {
   const moment = (name: string): number | undefined => readMoment(query.get(name) ?? "");
   const [since, until] = [moment("since"), moment("until")];
-  if (since !== undefined && until !== undefined && since > until) return bad('"since" must not be after "until"');
-  return good({ since, until });
+  if (since !== undefined && until !== undefined && since > until)
+    throw new Refused(refuse("invalid-query", '"since" must not be after "until"'));
+  return { since, until };
 }
 
 interface Period {

@@ -2,10 +2,9 @@ import { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
 import { leafKinds, type LeafKind, outcomeRows } from "../../../../core/src/record/entry/mod.ts";
 import type { ReceiptQuery } from "../../ledger/mod.ts";
-import { bad, good, isMode, isVerdict, limits, refuse, utf8Bytes, type Result } from "../../../../core/src/wire/mod.ts";
+import { isMode, isVerdict, limits, utf8Bytes } from "../../../../core/src/wire/mod.ts";
 import { sendJson } from "../request/body.ts";
-import { badMoment, badNumber, badValue, queryOf, readPeriod, type Parameters } from "./query.ts";
-import { refuseWith } from "./refusing.ts";
+import { anyText, badMoment, badNumber, readPeriod, readQuery, type Parameters } from "./query.ts";
 import type { ReadCall } from "./route.ts";
 
 /** `missing` means that no outcome of the call was reported. */
@@ -14,8 +13,8 @@ const outcomes: readonly string[] = [...outcomeRows.outcomeStatuses, "missing"];
 const parameters: Parameters = {
   limit: (value, name) => badNumber(value, name, limits.receiptsLimitMax),
   before: (value, name) => badNumber(value, name, Number.MAX_SAFE_INTEGER),
-  session_id: () => undefined,
-  tool_name: () => undefined,
+  session_id: anyText,
+  tool_name: anyText,
   verdict: badVerdict,
   answered: badVerdict,
   outcome: (value) =>
@@ -31,20 +30,15 @@ const parameters: Parameters = {
 };
 
 export function receipts({ gate, read: reading, request, reply }: ReadCall): FastifyReply {
-  const call = queryOf(request);
-  const problem = badValue(call, parameters);
-  const read: Result<ReceiptQuery, string> = problem === undefined ? readQuery(call.parameters) : bad(problem);
-  if (!read.ok) return refuseWith(reply, refuse("invalid-query", read.problem));
-  const page = pageText(reading.through(gate.ledger.rows.receipts(read.value)), read.value.limit);
+  const query = queryIn(readQuery(request, parameters));
+  const page = pageText(reading.through(gate.ledger.rows.receipts(query)), query.limit);
   return sendJson(reply, Readable.from(page, { objectMode: false }));
 }
 
-function readQuery(query: URLSearchParams): Result<ReceiptQuery, string> {
-  const period = readPeriod(query);
-  if (!period.ok) return period;
+function queryIn(query: URLSearchParams): ReceiptQuery {
   const text = (name: string): string | undefined => query.get(name) ?? undefined;
   const [answered, mode] = [text("answered"), text("mode")];
-  return good({
+  return {
     before: Number(query.get("before") ?? Number.MAX_SAFE_INTEGER),
     limit: Number(query.get("limit") ?? limits.receiptsLimitDefault),
     session: text("session_id"),
@@ -56,8 +50,8 @@ function readQuery(query: URLSearchParams): Result<ReceiptQuery, string> {
     key: text("key"),
     act: text("act"),
     kind: kindOf(text("kind"), text("act")),
-    ...period.value,
-  });
+    ...readPeriod(query),
+  };
 }
 
 /** Returns the kind to list: only checks, unless the query has another kind. A query with `act` lists changes. */

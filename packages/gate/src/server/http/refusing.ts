@@ -13,7 +13,7 @@ import { isFramingLost, headTooLarge } from "./head.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
 import type { Valve } from "../admission/valve.ts";
-import { sendJson } from "../request/body.ts";
+import { Refused, sendJson } from "../request/body.ts";
 import { exchangeOf, identityOf, type Exchange } from "./exchange.ts";
 import type { Route } from "./route.ts";
 
@@ -127,13 +127,14 @@ function problemText({ code, detail }: Refusal): string {
   return JSON.stringify({ type: `urn:svc-gate:refusal:${code}`, title, status, code, detail });
 }
 
-/** Turns an error of the HTTP server into a refusal. */
+/** Turns an error of a handler or of the HTTP server into a refusal. */
 export function toRefusal(
   error: unknown,
   exchange: Exchange,
   logger: Logger,
   bodyBytesMax: number = limits.bodyBytesMax,
 ): Refusal {
+  if (error instanceof Refused) return error.refusal;
   const { code, statusCode } = error as { readonly code?: string; readonly statusCode?: number };
   if (code === "FST_ERR_CTP_BODY_TOO_LARGE") {
     return refuse("body-too-large", `the body must not exceed ${bodyBytesMax} bytes`);

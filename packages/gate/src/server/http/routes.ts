@@ -3,7 +3,7 @@ import { refuse } from "../../../../core/src/wire/mod.ts";
 import { reload } from "./admin.ts";
 import { erase } from "./admin-erase.ts";
 import { replay, showEndpoints } from "./admin-notify.ts";
-import { create, createPerson, list, revoke, rotate, showPersons, update } from "./admin-keys.ts";
+import { change, create, createPerson, list, showPersons } from "./admin-keys.ts";
 import { approve, cancel, decideMany, deny, listApprovals, showApproval } from "./approvals.ts";
 import { configuration, evaluation, evaluations } from "./authzen.ts";
 import { sendJson } from "../request/body.ts";
@@ -29,48 +29,33 @@ import { lift, showStops, stop } from "./stop.ts";
 import type { Exchange } from "./exchange.ts";
 import { verify } from "./verify.ts";
 
+const ofAdmin = { scope: "admin", withoutGate: true } as const;
+const ofHost = { scope: "check", forHosts: true } as const;
+const ofPersons = { scope: "approve", orScopes: ["receipts"] } as const;
+const authzen = { scope: "check", dialect: "authzen" } as const;
+
 export const routes: readonly Route[] = [
-  { method: "POST", path: "/check", scope: "check", forHosts: true, handle: check },
+  { method: "POST", path: "/check", ...ofHost, handle: check },
   ...[claudeCode, codex, geminiCli, copilotCli].map((dialect): Route => ({
     method: "POST",
     path: `/hooks/${dialect.host}`,
-    scope: "check",
-    forHosts: true,
+    ...ofHost,
     handle: hookRoute(dialect),
   })),
-  { method: "POST", path: "/hooks/envoy/:server", scope: "check", forHosts: true, handle: envoyCheck },
-  {
-    method: "POST",
-    path: "/access/v1/evaluation",
-    scope: "check",
-    forHosts: true,
-    dialect: "authzen",
-    handle: evaluation,
-  },
-  {
-    method: "POST",
-    path: "/access/v1/evaluations",
-    scope: "check",
-    forHosts: true,
-    dialect: "authzen",
-    handle: evaluations,
-  },
-  {
-    method: "GET",
-    path: "/.well-known/authzen-configuration",
-    scope: "check",
-    dialect: "authzen",
-    handle: configuration,
-  },
+  { method: "POST", path: "/hooks/envoy/:server", ...ofHost, handle: envoyCheck },
+  { method: "POST", path: "/access/v1/evaluation", ...authzen, forHosts: true, handle: evaluation },
+  { method: "POST", path: "/access/v1/evaluations", ...authzen, forHosts: true, handle: evaluations },
+  { method: "GET", path: "/.well-known/authzen-configuration", ...authzen, handle: configuration },
   {
     method: "GET",
     path: "/.well-known/authzen-configuration/t/:tenant",
-    scope: "check",
+    ...authzen,
     ofRoot: true,
-    dialect: "authzen",
     handle: configuration,
   },
-  { method: "GET", path: "/health", scope: undefined, handle: health },
+  // Only a key of the tenant gets the tenant's own state. Everyone else gets the same answer for each id, whether or not the
+  // tenant exists.
+  { method: "GET", path: "/health", scope: undefined, handle: sendHealth },
   { method: "GET", path: "/rules", reads: "short", scope: "rules", handle: rules },
   { method: "GET", path: "/rules/example", reads: "short", scope: "rules", handle: rulesExample },
   { method: "POST", path: "/explain", readsItself: "explanation", scope: "rules", handle: explain },
@@ -80,16 +65,17 @@ export const routes: readonly Route[] = [
   { method: "GET", path: "/ledger/verify", reads: "long", isApart: true, scope: "receipts", handle: verify },
   { method: "GET", path: "/checkpoint", reads: "short", scope: "receipts", orScopes: ["metrics"], handle: checkpoint },
   { method: "GET", path: "/tile/*", reads: "short", scope: "receipts", handle: tile },
-  { method: "GET", path: "/metrics", reads: "short", isApart: true, scope: "metrics", ofRoot: true, handle: metrics },
-  { method: "GET", path: "/ready", scope: "metrics", ofRoot: true, handle: ready },
   {
     method: "GET",
-    path: "/approvals",
+    path: "/metrics",
     reads: "short",
-    scope: "approve",
-    orScopes: ["receipts"],
-    handle: listApprovals,
+    isApart: true,
+    scope: "metrics",
+    ofRoot: true,
+    handle: sendMetrics,
   },
+  { method: "GET", path: "/ready", scope: "metrics", ofRoot: true, handle: sendReadiness },
+  { method: "GET", path: "/approvals", reads: "short", ...ofPersons, handle: listApprovals },
   {
     method: "GET",
     path: "/approvals/:id",
@@ -103,19 +89,12 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/approvals/:id/deny", scope: "approve", handle: deny },
   { method: "POST", path: "/approvals/:id/cancel", scope: "approve", orScopes: ["check"], handle: cancel },
   { method: "POST", path: "/approvals/decide", scope: "approve", handle: decideMany },
-  { method: "GET", path: "/grants", reads: "short", scope: "approve", orScopes: ["receipts"], handle: listGrants },
+  { method: "GET", path: "/grants", reads: "short", ...ofPersons, handle: listGrants },
   { method: "POST", path: "/grants", readsItself: "short", scope: "approve", handle: createGrant },
   { method: "POST", path: "/grants/:id/approve", scope: "approve", handle: approveGrant },
   { method: "POST", path: "/grants/:id/revoke", scope: "approve", handle: revokeGrant },
   { method: "GET", path: "/events", readsItself: "replay", scope: "receipts", orScopes: ["approve"], handle: events },
-  {
-    method: "POST",
-    path: "/outcomes",
-    scope: "outcome",
-    orScopes: ["check"],
-    forHosts: true,
-    handle: reportOutcome,
-  },
+  { method: "POST", path: "/outcomes", scope: "outcome", orScopes: ["check"], forHosts: true, handle: reportOutcome },
   {
     method: "GET",
     path: "/stop",
@@ -124,35 +103,19 @@ export const routes: readonly Route[] = [
     orScopes: ["receipts", "approve"],
     handle: showStops,
   },
-  {
-    method: "POST",
-    path: "/admin/stop",
-    scope: "admin",
-    orScopes: ["approve"],
-    forEmergencies: true,
-    withoutGate: true,
-    handle: stop,
-  },
-  { method: "POST", path: "/admin/stop/lift", scope: "admin", withoutGate: true, handle: lift },
-  { method: "POST", path: "/admin/reload", scope: "admin", withoutGate: true, handle: reload },
-  { method: "POST", path: "/admin/erase", scope: "admin", withoutGate: true, handle: erase },
-  { method: "GET", path: "/admin/keys", reads: "short", scope: "admin", withoutGate: true, handle: list },
-  { method: "POST", path: "/admin/keys", scope: "admin", withoutGate: true, handle: create },
-  { method: "POST", path: "/admin/keys/:name/rotate", scope: "admin", withoutGate: true, handle: rotate },
-  { method: "POST", path: "/admin/keys/:name/revoke", scope: "admin", withoutGate: true, handle: revoke },
-  { method: "POST", path: "/admin/keys/:name/update", scope: "admin", withoutGate: true, handle: update },
-  { method: "GET", path: "/admin/persons", reads: "short", scope: "admin", withoutGate: true, handle: showPersons },
-  { method: "POST", path: "/admin/persons", scope: "admin", withoutGate: true, handle: createPerson },
-  {
-    method: "GET",
-    path: "/admin/notify",
-    reads: "short",
-    isApart: true,
-    scope: "admin",
-    withoutGate: true,
-    handle: showEndpoints,
-  },
-  { method: "POST", path: "/admin/notify/replay", scope: "admin", withoutGate: true, handle: replay },
+  { method: "POST", path: "/admin/stop", ...ofAdmin, orScopes: ["approve"], forEmergencies: true, handle: stop },
+  { method: "POST", path: "/admin/stop/lift", ...ofAdmin, handle: lift },
+  { method: "POST", path: "/admin/reload", ...ofAdmin, handle: reload },
+  { method: "POST", path: "/admin/erase", ...ofAdmin, handle: erase },
+  { method: "GET", path: "/admin/keys", reads: "short", ...ofAdmin, handle: list },
+  { method: "POST", path: "/admin/keys", ...ofAdmin, handle: create },
+  { method: "POST", path: "/admin/keys/:name/rotate", ...ofAdmin, handle: change("rotate") },
+  { method: "POST", path: "/admin/keys/:name/revoke", ...ofAdmin, handle: change("revoke") },
+  { method: "POST", path: "/admin/keys/:name/update", ...ofAdmin, handle: change("update") },
+  { method: "GET", path: "/admin/persons", reads: "short", ...ofAdmin, handle: showPersons },
+  { method: "POST", path: "/admin/persons", ...ofAdmin, handle: createPerson },
+  { method: "GET", path: "/admin/notify", reads: "short", isApart: true, ...ofAdmin, handle: showEndpoints },
+  { method: "POST", path: "/admin/notify/replay", ...ofAdmin, handle: replay },
 ];
 
 async function check({ service, gate, tenant, request, reply }: RouteCall): Promise<FastifyReply> {
@@ -161,22 +124,6 @@ async function check({ service, gate, tenant, request, reply }: RouteCall): Prom
   const answer = await answerCheck({ service, gate, tenant, exchange, body });
   if (!answer.ok) return refuseWith(reply, answer.problem);
   return reply.header("content-type", "application/json; charset=utf-8").send(answer.value);
-}
-
-/**
- * Handles GET /health. Only a key of the tenant gets the tenant's own state. Everyone else gets the same answer for
- * each id, whether or not the tenant exists.
- */
-function health({ gate, reply }: RouteCall): Promise<FastifyReply> {
-  return sendHealth(gate, reply);
-}
-
-function metrics({ service, reply }: RouteCall): Promise<FastifyReply> {
-  return sendMetrics(service, reply);
-}
-
-function ready({ service, reply }: RouteCall): Promise<FastifyReply> {
-  return sendReadiness(service.root, reply);
 }
 
 async function receipt({ gate, request, reply }: ReadCall): Promise<FastifyReply> {

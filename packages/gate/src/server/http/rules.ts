@@ -2,20 +2,13 @@ import type { FastifyReply } from "fastify";
 import { exampleCall } from "../../../../core/src/contract/mod.ts";
 import { jsonText, quote, refuse } from "../../../../core/src/wire/mod.ts";
 import { sendJson } from "../request/body.ts";
-import { badQuery, queryOf } from "./query.ts";
+import { anyText, readQuery } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
 /** Handles GET /rules: returns the contracts in force, or with `contract` those of a receipt. */
 export async function rules({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
-  const query = queryOf(request);
-  const named = query.parameters.get("contract");
-  const problem =
-    badQuery(query, ["contract"]) ??
-    (named === null || /^sha256:[0-9a-f]{64}$/.test(named)
-      ? undefined
-      : '"contract" must be the value from a receipt, `sha256:` and 64 hex digits');
-  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
+  const named = readQuery(request, { contract: badDigest }).get("contract");
   const { contract, policySet } = gate.policy;
   const digest = named?.slice("sha256:".length) ?? contract;
   const text = digest === contract ? policySet.text : await gate.ledger.rows.contractText(digest);
@@ -27,14 +20,17 @@ export async function rules({ gate, request, reply }: RouteCall): Promise<Fastif
   return reply.header("content-type", "text/plain; charset=utf-8").send(text);
 }
 
+function badDigest(value: string): string | undefined {
+  if (/^sha256:[0-9a-f]{64}$/.test(value)) return undefined;
+  return '"contract" must be the value from a receipt, `sha256:` and 64 hex digits';
+}
+
 /** Handles GET /rules/example: the tools in force, and a call of one of them from which a person can start. */
 export async function rulesExample({ gate, request, reply }: RouteCall): Promise<FastifyReply> {
-  const query = queryOf(request);
-  const problem = badQuery(query, ["tool"]);
-  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
+  const query = readQuery(request, { tool: anyText });
   const { documents, tools } = gate.policy.policySet;
   const names = [...tools.keys()];
-  const tool = query.parameters.get("tool") ?? names[0];
+  const tool = query.get("tool") ?? names[0];
   if (tool !== undefined && !tools.has(tool))
     return refuseWith(reply, refuse("not-found", `no contract in force has the tool ${quote(tool)}`));
   const call = tool === undefined ? "null" : jsonText(exampleCall(documents, tool));

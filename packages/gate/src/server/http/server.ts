@@ -96,7 +96,7 @@ function serverOptions(
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
       refuseWith(
         reply,
-        keys.find(request.headers.authorization) === undefined
+        keys.held.find(request.headers.authorization) === undefined
           ? noKey
           : unrouted(error, exchangeOf(request, reply), log),
       ),
@@ -148,7 +148,7 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, connections, 
       return;
     }
     if (access === undefined) {
-      exchange.credential = () => keys.find(request.headers.authorization);
+      exchange.credential = () => keys.held.find(request.headers.authorization);
       exchange.key = exchange.credential();
       const opens = door !== undefined && isVisit(request, basePath);
       if (opens && door.refusalForHost(request.raw) === undefined) {
@@ -164,7 +164,7 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, connections, 
     const { exchange } = request;
     if (request.method !== "POST" || exchange?.key === undefined) return done();
     if (!keep(exchange)) return void reply.hijack();
-    if (exchange.session === undefined && keys.isUnchanged(exchange.key)) return done();
+    if (exchange.session === undefined && keys.held.isUnchanged(exchange.key)) return done();
     exchange.key = exchange.credential();
     return exchange.key === undefined ? refuseWith(reply, noKey) : done();
   });
@@ -198,11 +198,11 @@ function addRoutes(server: FastifyInstance, service: Service, basePath: string, 
   const { tenants } = service;
   const access: RouteConfig = below === "" ? {} : { console: "session" };
   for (const route of routes) {
-    const { method, path, scope, orScopes, forHosts, forEmergencies, dialect, ofRoot = false } = route;
+    const { method, path, scope, dialect, ofRoot = false } = route;
     if (dialect !== undefined && below !== "") continue; // No page of the console speaks it.
     const isRead = (route.reads ?? route.readsItself) !== undefined;
     const onSend = [...(below === "" ? [] : [keepNothing]), ...(isRead ? [endRead] : [])];
-    const config: RouteConfig = { scope, orScopes, forHosts, forEmergencies, dialect, ...access };
+    const config: RouteConfig = { ...route, ...access };
     const handleAtRoot = (request: FastifyRequest, reply: FastifyReply): unknown =>
       answer(route, { service, gate: service.root, tenant: null, key: keyOf(request), request, reply });
     server.route({ method, url: basePath + below + path, config, onSend, handler: handleAtRoot });
@@ -252,7 +252,7 @@ function takeRequests(server: FastifyInstance, { keys }: Service, connections: C
   });
   server.server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     if (!connections.began(request, response)) return;
-    if (keys.find(request.headers.authorization) !== undefined) response.writeContinue();
+    if (keys.held.find(request.headers.authorization) !== undefined) response.writeContinue();
     server.routing(request, response);
   });
   server.server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
@@ -280,12 +280,7 @@ function refusalForKey(request: FastifyRequest, key: Key | undefined): Refusal |
   return refuse("forbidden", `the key ${quote(key.name)} lacks the scope ${wanted}`);
 }
 
-interface RouteConfig {
-  readonly scope?: Route["scope"];
-  readonly orScopes?: Route["orScopes"];
-  readonly forHosts?: Route["forHosts"];
-  readonly forEmergencies?: Route["forEmergencies"];
-  readonly dialect?: Route["dialect"];
+interface RouteConfig extends Partial<Pick<Route, "dialect" | "forEmergencies" | "forHosts" | "orScopes" | "scope">> {
   /** Undefined for the API: its routes never read a cookie, and the console's never read Authorization. */
   readonly console?: ConsoleAccess;
 }

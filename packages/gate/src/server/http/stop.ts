@@ -1,21 +1,20 @@
 import type { FastifyReply } from "fastify";
 import type { Stop, StopJson, StopSetJson, StopsJson } from "../../../../core/src/approvals/mod.ts";
-import { good, refuse } from "../../../../core/src/wire/mod.ts";
+import { good } from "../../../../core/src/wire/mod.ts";
 import { readLift, readStop } from "../approvals/stop-request.ts";
 import { isForTenants, liftStop, type Stopper } from "../policy/stops.ts";
-import { sendJson } from "../request/body.ts";
+import { required, sendJson } from "../request/body.ts";
 import { setStop } from "../service/set-stop.ts";
 import type { Exchange } from "./exchange.ts";
 import { refusalForRate } from "./key-refusals.ts";
-import { badQuery, queryOf } from "./query.ts";
+import { readQuery } from "./query.ts";
 import { refuseWith, sendResult } from "./refusing.ts";
 import type { CallWithoutGate, RouteCall } from "./route.ts";
 import { warningsOf } from "./stop-warnings.ts";
 
 /** Handles GET /stop: the stops in force. */
 export async function showStops({ gate, reply, request }: RouteCall): Promise<FastifyReply> {
-  const problem = badQuery(queryOf(request), []);
-  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
+  readQuery(request);
   const toJson = (stops: readonly Stop[]): StopsJson => ({ stopped: stops.length > 0, stops: stops.map(stopJson) });
   return sendResult(reply, await gate.stops(), toJson);
 }
@@ -29,39 +28,36 @@ function stopJson({ at, person, root, row, scope, why, written }: Stop): StopJso
  * stop ended on its own ledger, and which of its names nobody knows.
  */
 export async function stop({ key, reply, request, service, tenant }: CallWithoutGate): Promise<FastifyReply> {
-  const asked = readStop(request.body);
-  if (!asked.ok) return refuseWith(reply, asked.problem);
-  const { scope } = asked.value;
+  const asked = required(readStop(request.body));
+  const { scope } = asked;
   const isEmergency = scope === "all" || "key" in scope;
   const overRate = isEmergency ? undefined : refusalForRate(request.exchange as Exchange, service);
   if (overRate !== undefined) return refuseWith(reply, overRate);
   const set = await service.workOn(tenant, async (gate) => {
-    const done = await setStop(gate, asked.value, stopperOf(key));
+    const done = await setStop(gate, asked, stopperOf(key));
     if (!done.ok) return done;
     // The stop is set: nothing that fails from here on may say otherwise.
     const warnings = await warningsOf(scope, { service, gate, tenant }).catch(() => [notLookedUp]);
     return good({ ...done.value, warnings });
   });
-  if (!set.ok) return refuseWith(reply, set.problem);
-  const tenants = tenant === null && isForTenants(scope) ? await service.followRoot() : good([]);
-  if (!tenants.ok) return refuseWith(reply, tenants.problem);
-  const answer: StopSetJson = { ...set.value, ledgers: [tenant, ...tenants.value] };
+  const found = required(set);
+  const tenants = tenant === null && isForTenants(scope) ? required(await service.followRoot()) : [];
+  const answer: StopSetJson = { ...found, ledgers: [tenant, ...tenants] };
   return sendJson(reply, JSON.stringify(answer));
 }
 
 /** Handles POST /admin/stop/lift. The answer lists the stops that are still in force. */
 export async function lift({ key, reply, request, service, tenant }: CallWithoutGate): Promise<FastifyReply> {
-  const asked = readLift(request.body);
-  if (!asked.ok) return refuseWith(reply, asked.problem);
+  const asked = required(readLift(request.body));
   const lifted = await service.workOn(tenant, async (gate) => {
-    const receipt = await gate.appendAdminEvent(liftStop(asked.value, stopperOf(key), gate.policy.policySet));
+    const receipt = await gate.appendAdminEvent(liftStop(asked, stopperOf(key), gate.policy.policySet));
     if (!receipt.ok) return receipt;
     const stops = await gate.stops();
     return stops.ok ? good({ receipt: receipt.value, stops: stops.value.map(stopJson) }) : stops;
   });
-  if (!lifted.ok) return refuseWith(reply, lifted.problem);
-  if (tenant === null && isForTenants(asked.value.scope)) await service.followRoot();
-  return sendJson(reply, JSON.stringify(lifted.value));
+  const found = required(lifted);
+  if (tenant === null && isForTenants(asked.scope)) await service.followRoot();
+  return sendJson(reply, JSON.stringify(found));
 }
 
 const notLookedUp = "the gate could not look up the names of this stop";

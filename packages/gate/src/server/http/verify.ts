@@ -1,15 +1,13 @@
 import type { FastifyReply } from "fastify";
-import { refuse, type VerifiedJson } from "../../../../core/src/wire/mod.ts";
+import type { VerifiedJson } from "../../../../core/src/wire/mod.ts";
 import type { AnchoredCheck } from "../anchoring/mod.ts";
 import { sendJson } from "../request/body.ts";
-import { badQuery, queryOf } from "./query.ts";
-import { refuseWith } from "./refusing.ts";
+import { readQuery } from "./query.ts";
 import type { ReadCall } from "./route.ts";
 
 /** Handles GET /ledger/verify. */
 export async function verify({ gate, read, request, reply }: ReadCall): Promise<FastifyReply> {
-  const problem = badQuery(queryOf(request), []);
-  if (problem !== undefined) return refuseWith(reply, refuse("invalid-query", problem));
+  readQuery(request);
   return sendJson(reply, JSON.stringify(checkJson(await gate.verify(read.turns))));
 }
 

@@ -6,7 +6,9 @@ import type { Receipt } from "../../../../core/src/record/entry/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import { whyNot } from "../errors.ts";
 import { digestOf } from "./digest.ts";
-import { firstRecord, operatorKey, type KeyRing } from "./ring.ts";
+import { firstRecord, operatorKey } from "./held.ts";
+import { recordBody } from "./record.ts";
+import type { KeyRing } from "./ring.ts";
 import { looksLikeKey, makeKey } from "./token.ts";
 
 /** Not `default`, because SVC_API_KEY has that name. The gate refuses SVC_API_KEY as soon as a row has this name. */
@@ -23,8 +25,8 @@ const name = "first";
  */
 export async function makeFirstKey(ring: KeyRing, file: string): Promise<Result<Receipt | undefined, Refusal>> {
   let hasKey = false;
-  const done = await ring.appendAdminEvent(operatorKey.id, async () => {
-    const { recorded } = ring;
+  const done = await ring.append(async () => {
+    const { recorded } = ring.held;
     hasKey = recorded.some(({ revoked }) => !revoked);
     if (recorded.length > 0) return bad(refuse("conflict", allRevoked));
     const key = await keyInFile(file);
@@ -32,7 +34,7 @@ export async function makeFirstKey(ring: KeyRing, file: string): Promise<Result<
     // A row can hold this digest, because nobody chose the key.
     const record = { ...firstRecord, name, digest: digestOf(key.value) };
     const reason = `Svc: ${operatorKey.id} made the first key, for ${record.scopes.join(", ")}`;
-    return good({ act: "keys.create", record, reason });
+    return good({ by: operatorKey.id, act: "keys.create", body: recordBody(record), reason });
   });
   return hasKey ? good(undefined) : done;
 }

@@ -1,7 +1,7 @@
 import type { Receipt } from "../../../../core/src/record/entry/mod.ts";
 import { bad, good, quote, refuse, type KeyJson, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import { digestOf } from "./digest.ts";
-import { keyId, type KeyRecord } from "./record.ts";
+import { keyId, recordBody, type KeyRecord } from "./record.ts";
 import { withoutOidcGroups } from "./oidc-groups.ts";
 import { operatorName } from "../policy/reserved-names.ts";
 import {
@@ -14,7 +14,8 @@ import {
   type RotateRequest,
   type UpdateRequest,
 } from "./requests.ts";
-import type { Key, KeyEvent, KeyRing, KeyStanding } from "./ring.ts";
+import type { Key, KeyStanding } from "./held.ts";
+import type { KeyRing } from "./ring.ts";
 import { makeKey } from "./token.ts";
 
 /**
@@ -49,9 +50,9 @@ export async function listKeys(ring: KeyRing, { tenant }: KeyAdmin): Promise<rea
 
 /** Lists persons, who are for all tenants. A tenant's administrators see only those who use a key of the tenant. */
 export async function listPersons(ring: KeyRing, { tenant }: KeyAdmin): Promise<readonly string[]> {
-  if (tenant === null) return ring.persons;
+  if (tenant === null) return ring.held.persons;
   const used = new Set((await ring.list(tenant)).map(({ record }) => record.person));
-  return ring.persons.filter((person) => used.has(person));
+  return ring.held.persons.filter((person) => used.has(person));
 }
 
 /**
@@ -63,11 +64,35 @@ export function createFault(body: unknown): Refusal | undefined {
 }
 
 /** Appends the row of a request, or refuses it. */
-export function changeKey(ring: KeyRing, admin: KeyAdmin, request: KeyRequest): Promise<Result<ChangedKey, Refusal>> {
+export async function changeKey(
+  ring: KeyRing,
+  admin: KeyAdmin,
+  request: KeyRequest,
+): Promise<Result<ChangedKey, Refusal>> {
   const { act, body } = request;
+  const { by, tenant } = admin;
   if (act === "create") return createKey(ring, admin, body);
-  const change = { rotate: rotateKey, revoke: revokeKey, update: updateKey }[act];
-  return change(ring, admin, request.name, body);
+  const asked = { rotate: rotation, revoke: revocation, update }[act](ring, by, body);
+  if (!asked.ok) return asked;
+  return recordChange(ring, by, asked.value.key, () => {
+    const found = liveKey(ring, { name: request.name, tenant });
+    return found.ok ? asked.value.change(found.value) : found;
+  });
+}
+
+/** A change of a key, before it is recorded. */
+interface KeyEvent {
+  readonly act: "keys.create" | "keys.rotate" | "keys.revoke" | "keys.update";
+  readonly record: KeyRecord;
+  /** One sentence for a person. */
+  readonly reason: string;
+}
+
+/** A change of a live key, as the body of its route asks for it. */
+interface AskedChange {
+  /** The new key, if there is one. */
+  readonly key?: string;
+  readonly change: (old: KeyRecord) => Result<KeyEvent, Refusal>;
 }
 
 /** Adds a person to the list of those who may decide calls. Only the root's administrators may. */
@@ -76,41 +101,37 @@ export async function addPerson(
   { by, tenant }: KeyAdmin,
   body: unknown,
 ): Promise<Result<{ readonly name: string; readonly receipt: Receipt }, Refusal>> {
-  const name = readPerson(body);
-  if (!name.ok) return name;
+  const read = readPerson(body);
+  if (!read.ok) return read;
   if (tenant !== null || by.tenant !== null)
     return bad(refuse("forbidden", "persons are for all tenants: only an administrator of the root adds them"));
-  const receipt = await ring.appendPerson(by.id, name.value);
+  const name = read.value;
+  const receipt = await ring.append(() => {
+    if (ring.held.persons.includes(name))
+      return bad(refuse("conflict", `the person ${quote(name)} is on the list already`));
+    return good({ by: by.id, act: "persons.add", body: { name }, reason: `Svc: ${by.id} added the person ${name}` });
+  });
   if (!receipt.ok) return receipt;
   const { seq, hash } = receipt.value;
-  return good({ name: name.value, receipt: { seq, hash } });
+  return good({ name, receipt: { seq, hash } });
 }
 
 /** Changes who uses a key. */
-async function updateKey(
-  ring: KeyRing,
-  { by, tenant }: KeyAdmin,
-  name: string,
-  body: unknown,
-): Promise<Result<ChangedKey, Refusal>> {
+function update(ring: KeyRing, by: Key, body: unknown): Result<AskedChange, Refusal> {
   const request = readUpdate(body);
   if (!request.ok) return request;
-  return recordChange(ring, by, undefined, () => {
-    const found = liveKey(ring, { name, tenant });
-    if (!found.ok) return found;
-    const { person = found.value.person, groups = groupsFor(found.value, request.value) } = request.value;
+  const change: AskedChange["change"] = (old) => {
+    const { person = old.person, groups = groupsFor(old, request.value) } = request.value;
     if (person === undefined)
       return bad(refuse("invalid-request", '"groups" are those of a "person": name the person'));
-    const record: KeyRecord = { ...found.value, person, ...(groups === undefined ? {} : { groups }) };
+    const record: KeyRecord = { ...old, person, ...(groups === undefined ? {} : { groups }) };
     const problem = unknownPerson(ring, record) ?? beyondMaker(by, record);
     if (problem !== undefined) return bad(problem);
     const of = groups === undefined || groups.length === 0 ? "" : `, of ${groups.join(", ")}`;
-    return good({
-      act: "keys.update",
-      record,
-      reason: `Svc: ${by.id} says that ${person}${of}, uses the key ${keyId(record)}`,
-    });
-  });
+    const reason = `Svc: ${by.id} says that ${person}${of}, uses the key ${keyId(record)}`;
+    return good({ act: "keys.update", record, reason });
+  };
+  return good({ change });
 }
 
 /** The groups that a provider stated are those of a person, so they stay only with that person. */
@@ -119,7 +140,7 @@ function groupsFor(known: KeyRecord, { person = known.person }: UpdateRequest): 
 }
 
 function unknownPerson(ring: KeyRing, { person }: Pick<KeyRecord, "person">): Refusal | undefined {
-  if (person === undefined || ring.persons.includes(person)) return undefined;
+  if (person === undefined || ring.held.persons.includes(person)) return undefined;
   return refuse(
     "invalid-request",
     `no person is called ${quote(person)}: add the person with \`svc-gate persons add\``,
@@ -145,13 +166,10 @@ async function createKey(ring: KeyRing, admin: KeyAdmin, body: unknown): Promise
   return recordChange(ring, by, key, () => {
     const stranger = unknownPerson(ring, record);
     if (stranger !== undefined) return bad(stranger);
-    const known = ring.standing(record);
+    const known = ring.held.standing(record);
     if (known !== undefined) return bad(refuse("conflict", takenName(known.record)));
-    return good({
-      act: "keys.create",
-      record,
-      reason: `Svc: ${by.id} made the key ${keyId(record)}, for ${purposeOf(record)}`,
-    });
+    const reason = `Svc: ${by.id} made the key ${keyId(record)}, for ${purposeOf(record)}`;
+    return good({ act: "keys.create", record, reason });
   });
 }
 
@@ -160,44 +178,32 @@ function purposeOf({ kind, scopes }: KeyRecord): string {
 }
 
 /** Makes a new key under the old name. The old key stays valid until the overlap ends. */
-async function rotateKey(
-  ring: KeyRing,
-  { by, tenant }: KeyAdmin,
-  name: string,
-  body: unknown,
-): Promise<Result<ChangedKey, Refusal>> {
+function rotation(ring: KeyRing, by: Key, body: unknown): Result<AskedChange, Refusal> {
   const request = readRotate(body, ring.now());
   if (!request.ok) return request;
   const key = makeKey();
-  return recordChange(ring, by, key, () => {
-    const found = liveKey(ring, { name, tenant });
-    if (!found.ok) return found;
-    const beyond = beyondMaker(by, found.value);
+  const change: AskedChange["change"] = (old) => {
+    const beyond = beyondMaker(by, old);
     if (beyond !== undefined) return bad(beyond);
-    const record = rotated(found.value, digestOf(key), request.value, ring.now());
+    const record = rotated(old, digestOf(key), request.value, ring.now());
     if (record.expires !== null && record.expires <= ring.now())
-      return bad(refuse("conflict", `the key ${quote(name)} has expired: set a new end with "expires"`));
+      return bad(refuse("conflict", `the key ${quote(old.name)} has expired: set a new end with "expires"`));
     const { previous } = record;
     const overlap = previous === null ? "ends now" : `is valid until ${moment(previous.until)}`;
     const reason = `Svc: ${by.id} rotated the key ${keyId(record)}; the old key ${overlap}`;
     return good({ act: "keys.rotate", record, reason });
-  });
+  };
+  return good({ key, change });
 }
 
-async function revokeKey(
-  ring: KeyRing,
-  { by, tenant }: KeyAdmin,
-  name: string,
-  body: unknown,
-): Promise<Result<ChangedKey, Refusal>> {
+function revocation(_ring: KeyRing, by: Key, body: unknown): Result<AskedChange, Refusal> {
   const request = readNothing(body);
   if (!request.ok) return request;
-  return recordChange(ring, by, undefined, () => {
-    const found = liveKey(ring, { name, tenant });
-    if (!found.ok) return found;
-    const record: KeyRecord = { ...found.value, previous: null, revoked: true };
+  const change: AskedChange["change"] = (old) => {
+    const record: KeyRecord = { ...old, previous: null, revoked: true };
     return good({ act: "keys.revoke", record, reason: `Svc: ${by.id} revoked the key ${keyId(record)}` });
-  });
+  };
+  return good({ change });
 }
 
 async function recordChange(
@@ -206,15 +212,17 @@ async function recordChange(
   key: string | undefined,
   decide: () => Result<KeyEvent, Refusal>,
 ): Promise<Result<ChangedKey, Refusal>> {
-  let record: KeyRecord | undefined;
-  const receipt = await ring.appendAdminEvent(by.id, () => {
+  let changed: KeyRecord | undefined;
+  const receipt = await ring.append(() => {
     const decided = decide();
-    if (decided.ok) record = decided.value.record;
-    return decided;
+    if (!decided.ok) return decided;
+    const { act, record, reason } = decided.value;
+    changed = record;
+    return good({ by: by.id, act, body: recordBody(record), reason });
   });
   if (!receipt.ok) return receipt;
   const { seq, hash } = receipt.value;
-  const standing = record === undefined ? undefined : ring.standing(record);
+  const standing = changed && ring.held.standing(changed);
   if (standing === undefined) throw new Error(`row ${seq} is missing from the keys in memory`);
   return good({ ...(key === undefined ? {} : { key }), ...keyJson(standing, ring.now()), receipt: { seq, hash } });
 }
@@ -271,7 +279,7 @@ function rotated(old: KeyRecord, digest: string, { overlapMs, expires }: RotateR
 const noSuchKey = "no key has that name; `svc-gate keys list` shows the names";
 
 function liveKey(ring: KeyRing, named: Named): Result<KeyRecord, Refusal> {
-  const record = ring.standing(named)?.record;
+  const record = ring.held.standing(named)?.record;
   if (record?.name !== named.name) return bad(refuse("not-found", noSuchKey));
   if (record.revoked) return bad(refuse("conflict", `the key ${quote(named.name)} is revoked`));
   return good(record);

@@ -17,5 +17,7 @@ export { firstKeyFileFault, makeFirstKey } from "./first-row.ts";
 export { otherFirstKey, recordFirstKey } from "./first-key-note.ts";
 export { openOfflineKeys } from "./offline.ts";
 export { type Scope } from "./record.ts";
-export { KeyRing, operatorKey, type Key } from "./ring.ts";
+export { endOfSessions } from "./ended-sessions.ts";
+export { operatorKey, type Key } from "./held.ts";
+export { KeyRing } from "./ring.ts";
 export { hasKeyForm, looksLikeKey } from "./token.ts";

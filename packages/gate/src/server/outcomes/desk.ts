@@ -55,15 +55,11 @@ export class OutcomeDesk {
       const { transaction } = timed;
       const report = await this.#reportIn(timed, reporter, asked);
       if (!report.ok) return report;
-      if ("receipt" in report.value) {
-        await transaction.abort();
-        return good(report.value);
-      }
+      if ("receipt" in report.value) return good(report.value);
       const { contract, mode } = this.#options.policy();
       const { warnings, ...row } = report.value;
       transaction.outcome({ ...row, at: timed.at, by: reporter.name, contract, mode });
       const { seq, hash } = transaction.head;
-      await transaction.commit();
       return good({ outcome: row.outcome, receipt: { seq, hash }, warnings });
     });
   }

@@ -15,7 +15,10 @@ export interface TimedTransaction {
   readonly at: number;
 }
 
-/** Runs work in a transaction of its own. The work commits or aborts it, and a refusal of the work aborts it. */
+/**
+ * Runs work in a transaction of its own, and commits the rows that the work has appended. If there are none, or the work
+ * refuses, it aborts the transaction.
+ */
 export type Exclusive = <Value>(
   work: (timed: TimedTransaction) => Promise<Result<Value, Refusal>>,
 ) => Promise<Result<Value, Refusal>>;
@@ -27,9 +30,11 @@ export function exclusiveBy(
   return async <Value>(work: (timed: TimedTransaction) => Promise<Result<Value, Refusal>>) => {
     const found: Result<Value, Refusal>[] = [];
     const done = await run(async (timed) => {
+      const { transaction } = timed;
+      const before = transaction.head.seq;
       const result = await work(timed);
       found.push(result);
-      if (!result.ok) await timed.transaction.abort();
+      await (result.ok && transaction.head.seq > before ? transaction.commit() : transaction.abort());
     });
     return done.ok ? (found[0] as Result<Value, Refusal>) : done;
   };

@@ -25,6 +25,22 @@ export function invalid(sentence: string): Result<never, Refusal> {
   return bad(refuse("invalid-request", sentence));
 }
 
+/** A refusal that is thrown: the server sends it in place of an answer. */
+export class Refused extends Error {
+  readonly refusal: Refusal;
+
+  constructor(refusal: Refusal) {
+    super(refusal.detail);
+    this.refusal = refusal;
+  }
+}
+
+/** Returns the value of a result. @throws {Refused} if it has none */
+export function required<Value>(result: Result<Value, Refusal>): Value {
+  if (result.ok) return result.value;
+  throw new Refused(result.problem);
+}
+
 /** Runs a function that reads members. A mistake in one is a refusal. */
 export function refuseWrong<Value>(read: () => Value): Result<Value, Refusal> {
   try {

@@ -17,7 +17,8 @@ import {
 } from "../policy/contracts.ts";
 import { resetWarnings } from "./counters.ts";
 import type { Notifier } from "../notify/notifier.ts";
-import { Gate, type Reloaded } from "./gate.ts";
+import { Gate } from "./gate.ts";
+import type { Reloaded } from "./policy-changes.ts";
 import { reloadCommand } from "../policy/reload-row.ts";
 import type { Rate } from "../settings/rate.ts";
 import type { Budget } from "../admission/queue.ts";
@@ -111,15 +112,8 @@ export async function openFrom(source: GateSource, shared: SharedParts, earlier?
     // The ledger keeps its mode, so a tenant that opens again needs no mode.
     const isAgain = earlier !== undefined;
     const mode = isAgain ? undefined : source.mode;
-    const gate = overLedger({
-      ...shared,
-      source,
-      policySet,
-      mode,
-      ledger,
-      anchors,
-      acceptChange: !isAgain && source.acceptChange,
-    });
+    const acceptChange = !isAgain && source.acceptChange;
+    const gate = overLedger({ ...shared, source, policySet, mode, ledger, anchors, acceptChange });
     return { gate, ledger, begin: () => begin(gate, { source, policySet, log, isAgain }) };
   } catch (error) {
     await anchors?.close();
@@ -170,21 +164,8 @@ interface Parts extends SharedParts {
 }
 
 function overLedger(parts: Parts): Gate {
-  const {
-    source,
-    log,
-    observer,
-    budget,
-    refusedInputs,
-    policySet,
-    mode,
-    ledger,
-    anchors,
-    acceptChange,
-    deciders,
-    notifier,
-    rootStops,
-  } = parts;
+  const { source, log, observer, refusedInputs, ledger, deciders, notifier } = parts;
+  const { tenant, modeSetting, acceptWeakerMode, keepsStricterMode, retentionDays: days } = source;
   const clock = new Clock(systemTime);
   const time = clock.read(ledger.head.at);
   if (!ledger.isShared && !time.ok && !source.acceptClock) {
@@ -192,26 +173,17 @@ function overLedger(parts: Parts): Gate {
       `${time.problem}: correct the clock, or start once with --accept clock; then checks wait until the clock has caught up`,
     );
   }
-  const { tenant } = source;
   return new Gate({
-    policySet,
+    ...parts,
     tenant,
-    ledger,
-    anchors,
     clock,
-    mode,
-    modeSetting: source.modeSetting,
-    acceptChange,
-    acceptWeakerMode: source.acceptWeakerMode,
-    keepsStricterMode: source.keepsStricterMode,
-    observer,
-    budget,
+    modeSetting,
+    acceptWeakerMode,
+    keepsStricterMode,
     deciders: deciders?.of(tenant),
     senders: notifier?.wants(tenant) ? (events) => notifier.sendersOf({ tenant, ledger, events }) : undefined,
-    rootStops,
     keepRefused: refusedInputs && ((call) => refusedInputs.kept(call, tenant)),
-    retention:
-      source.retentionDays === undefined ? undefined : { days: source.retentionDays, tenant: source.tenant, log },
+    retention: days === undefined ? undefined : { days, tenant, log },
     onDefect: ({ rule, defect }) => {
       observer.defect();
       log.error({ tenant, rule, err: defect }, "the engine failed on a rule; the call was blocked");

@@ -12,7 +12,8 @@ import {
 } from "../../../../core/src/wire/mod.ts";
 import { NotKept } from "../../ledger/errors.ts";
 import { NoSuchFile } from "../errors.ts";
-import type { Gate, Reloaded } from "./gate.ts";
+import type { Gate } from "./gate.ts";
+import type { Reloaded } from "./policy-changes.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import type { Places } from "../admission/places.ts";
 import type { Budget } from "../admission/queue.ts";
@@ -65,6 +66,17 @@ export interface ServiceOptions {
 /** The gates of one process, for the root and the tenants, and the keys that open them. */
 export class Service {
   readonly #options: ServiceOptions;
+  readonly keys: KeyRing;
+  readonly root: Gate;
+  readonly tenants: Tenants | undefined;
+  readonly metrics: Metrics;
+  readonly rates: Rates;
+  readonly log: Logger;
+  readonly traces: Traces | undefined;
+  readonly hooks: ServeHooks;
+  readonly publicUrl: string | undefined;
+  /** The most connections at once. */
+  readonly connections: number;
   /** The requests that wait for a person, and the streams of events that are open. */
   readonly waits: Places;
   readonly streams: Places;
@@ -78,55 +90,24 @@ export class Service {
 
   constructor(options: ServiceOptions) {
     this.#options = options;
+    this.keys = options.keys;
+    this.root = options.root;
+    this.tenants = options.tenants;
+    this.metrics = options.metrics;
+    this.rates = options.rates;
+    this.log = options.log;
+    this.traces = options.traces;
+    this.hooks = options.hooks ?? {};
+    this.publicUrl = options.publicUrl;
+    this.connections = options.connections;
     this.waits = waitPlaces(options.connections);
     this.streams = streamPlaces(options.connections);
     this.reads = new Reads(() => (options.budget?.held ?? 0) > 0);
   }
 
-  /** The most connections at once. */
-  get connections(): number {
-    return this.#options.connections;
-  }
-
-  get keys(): KeyRing {
-    return this.#options.keys;
-  }
-
-  get root(): Gate {
-    return this.#options.root;
-  }
-
-  get tenants(): Tenants | undefined {
-    return this.#options.tenants;
-  }
-
-  get rates(): Rates {
-    return this.#options.rates;
-  }
-
   /** The gate of the root (null) or of a tenant, if it is open now. */
   openGate(tenant: string | null): Gate | undefined {
     return tenant === null ? this.root : this.tenants?.open.get(tenant)?.gate;
-  }
-
-  get publicUrl(): string | undefined {
-    return this.#options.publicUrl;
-  }
-
-  get hooks(): ServeHooks {
-    return this.#options.hooks ?? {};
-  }
-
-  get metrics(): Metrics {
-    return this.#options.metrics;
-  }
-
-  get traces(): Traces | undefined {
-    return this.#options.traces;
-  }
-
-  get log(): Logger {
-    return this.#options.log;
   }
 
   /** Makes the tenants follow the root's stops; returns the tenants. */
@@ -164,7 +145,7 @@ export class Service {
       waitingReads: this.reads.waiting,
       rows: sum(gates.map(({ ledger }) => ledger.head.seq)),
       inForce: { contract, mode },
-      keys: this.keys.live,
+      keys: this.keys.held.live,
       tenants: open.length,
       ready: (await this.root.unready()) === undefined,
       waiting: await waitingIn(gates),
@@ -215,7 +196,7 @@ export class Service {
 
   /** Reloads the root and all tenants, after a signal. Nobody waits for the result. */
   async reloadAll(by: string): Promise<void> {
-    const { log, tenants } = this.#options;
+    const { log, tenants } = this;
     const begun = tenants?.begun ?? [];
     for (const tenant of [null, ...begun]) {
       try {
@@ -264,7 +245,10 @@ export class Service {
       const failed = await tests?.run(tests.path);
       if (failed !== undefined) return bad(refuse("contract-refused", failed));
       const setting = mode === undefined && source.statedMode !== undefined ? source.modeSetting : undefined;
-      const reloaded = await gate.reload({ policySet: policySet.value, mode: mode ?? source.statedMode, setting }, by);
+      const reloaded = await gate.policies.reload(
+        { policySet: policySet.value, mode: mode ?? source.statedMode, setting },
+        by,
+      );
       if (reloaded.ok) this.#say(tenant, reloaded.value, by);
       return reloaded;
     } catch (error) {

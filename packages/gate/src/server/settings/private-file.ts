@@ -1,5 +1,5 @@
 import { open } from "node:fs/promises";
-import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
+import { bad, good, WrongMember, type Members, type Result } from "../../../../core/src/wire/mod.ts";
 
 const fileBytesMax = 1_000_000;
 
@@ -7,15 +7,22 @@ const fileBytesMax = 1_000_000;
  * Reads a file of JSON that has secrets, so only its owner may read it.
  *
  * @param variable the setting that names the file
+ * @param read reads its members, or throws `WrongMember`
  * @returns its value, or a sentence without anything from the file
  */
-export async function readPrivateJson(variable: string, file: string): Promise<Result<unknown, string>> {
+export async function readPrivateJson<Value>(
+  variable: string,
+  file: string,
+  read: (members: Members) => Value,
+): Promise<Result<Value, string>> {
   const text = await readPrivate(variable, file);
   if (!text.ok) return text;
   try {
-    return good(JSON.parse(text.value) as unknown);
-  } catch {
-    return bad(`${variable}: the file ${file} is not JSON`);
+    return good(read(Object(JSON.parse(text.value)) as Members));
+  } catch (error) {
+    if (error instanceof SyntaxError) return bad(`${variable}: the file ${file} is not JSON`);
+    if (error instanceof WrongMember) return bad(`${variable}: in the file ${file}, ${error.message}`);
+    throw error;
   }
 }
 

@@ -15,7 +15,8 @@ import { anchorSites, type AnchorSites } from "../anchoring/mod.ts";
 import type { Config } from "./config.ts";
 import { noConsole } from "./console-settings.ts";
 import { consoleUrl, openConsole, requireOidc } from "./console.ts";
-import type { Gate, Reloaded } from "../service/gate.ts";
+import type { Gate } from "../service/gate.ts";
+import type { Reloaded } from "../service/policy-changes.ts";
 import { makeServer, type HttpOptions } from "../http/server.ts";
 import { readFirstKeyDigest, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "../keys/keys.ts";
 import { KeyDeciders } from "../approvals/deciders.ts";
@@ -132,7 +133,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
       await ops?.close();
       throw error;
     });
-    const operated = { address, key: keys.makeOperatorKey(), cert: tls?.cert };
+    const operated = { address, key: keys.held.makeOperatorKey(), cert: tls?.cert };
     const operator = await openOperatorDoor(config.dataDir, operated, log);
     const open = openFilesWarning(config);
     if (open !== undefined) log.warn(open);
@@ -175,11 +176,11 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
 
 /** Follows what other gates have changed, also while no call comes here: else /health and the console show an old mode. */
 function followOthers(keys: KeyRing, gate: Gate): () => Promise<void> {
-  let followed = keys.lastRow;
+  let followed = keys.held.lastRow;
   let isWaiting = false;
   return async () => {
     await keys.refresh();
-    const { lastRow } = keys;
+    const { lastRow } = keys.held;
     if (lastRow === followed || isWaiting) return;
     isWaiting = true;
     const passed = await gate.passHead(true).finally(() => (isWaiting = false));
@@ -306,13 +307,13 @@ async function openKeys(
   if (first?.warning !== undefined) log.warn(first.warning);
   const isTenant = (id: string): boolean => tenants?.has(id) === true;
   const keys = await KeyRing.open({ gate, ledger: gate.ledger, firstKey: first?.digest, isTenant });
-  if (keys.isEmpty && first === undefined) throw keys.recorded.length === 0 ? noKey : allRevoked;
-  if (keys.isFirstKeyReplaced && apiKey !== undefined)
+  if (keys.held.isEmpty && first === undefined) throw keys.held.recorded.length === 0 ? noKey : allRevoked;
+  if (keys.held.isFirstKeyReplaced && apiKey !== undefined)
     log.warn(
       "the key `default` was rotated or revoked, so the gate refuses SVC_API_KEY, at the latest when the overlap of the " +
         "rotation ends: remove SVC_API_KEY from the settings",
     );
-  if (!keys.isFirstKeyReplaced || first?.made === undefined) return { keys, first };
+  if (!keys.held.isFirstKeyReplaced || first?.made === undefined) return { keys, first };
   log.warn(
     `a row of the ledger rotated or revoked the key \`default\`, so the new key in ${first.made.file} is refused with 401: ` +
       "make a key with `svc-gate keys create NAME`",

@@ -7,8 +7,9 @@ import { test, type TestContext } from "node:test";
 import { Clock, systemTime } from "../../../../../packages/gate/src/server/policy/clock.ts";
 import { noContracts } from "../../../../../packages/gate/src/server/policy/contracts.ts";
 import { openGate } from "../../../../../packages/gate/src/server/service/gate.ts";
-import { changeKey, KeyRing } from "../../../../../packages/gate/src/server/keys/keys.ts";
-import { operatorKey, type KeyRingOptions } from "../../../../../packages/gate/src/server/keys/ring.ts";
+import { addPerson, changeKey, KeyRing } from "../../../../../packages/gate/src/server/keys/keys.ts";
+import { operatorKey } from "../../../../../packages/gate/src/server/keys/held.ts";
+import type { KeyRingOptions } from "../../../../../packages/gate/src/server/keys/ring.ts";
 import { openLedger } from "../../../../../packages/gate/src/ledger/mod.ts";
 import { engine, temporaryFolder } from "../../../../support/ledger-fixture.ts";
 
@@ -84,12 +85,14 @@ const voter = { name: "anna-laptop", tenant: null };
 
 test("a ring that alone writes its ledger reads no rows between its own changes", async (t) => {
   const { ring, reads, change } = await open(t, false);
-  assert.ok((await ring.appendPerson(operatorKey.id, "anna")).ok);
+  assert.ok(
+    (await addPerson(ring, { by: operatorKey, tenant: null }, Buffer.from(JSON.stringify({ name: "anna" })))).ok,
+  );
   await change("create", anna.name, anna);
   const before = reads();
   await ring.catchUp();
   assert.equal(reads(), before);
-  assert.equal(ring.voter(voter, Date.now())?.person, "anna");
+  assert.equal(ring.held.voter(voter, Date.now())?.person, "anna");
 });
 
 test("a ring on a shared ledger reads the rows of other gates each time", async (t) => {
@@ -101,14 +104,16 @@ test("a ring on a shared ledger reads the rows of other gates each time", async 
 
 test("a key whose revocation has a row does not vote any more, even before the revocation is answered", async (t) => {
   const { ring, change, delay } = await open(t, false);
-  assert.ok((await ring.appendPerson(operatorKey.id, "anna")).ok);
+  assert.ok(
+    (await addPerson(ring, { by: operatorKey, tenant: null }, Buffer.from(JSON.stringify({ name: "anna" })))).ok,
+  );
   await change("create", anna.name, anna);
   const { appended, end } = delay();
   const revoking = change("revoke", anna.name, {});
   await appended;
-  assert.equal(ring.voter(voter, Date.now())?.person, "anna", "positive control: the row is not folded yet");
+  assert.equal(ring.held.voter(voter, Date.now())?.person, "anna", "positive control: the row is not folded yet");
   await ring.catchUp();
-  assert.equal(ring.voter(voter, Date.now()), undefined);
+  assert.equal(ring.held.voter(voter, Date.now()), undefined);
   end();
   await revoking;
 });

@@ -7,8 +7,8 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { voicesOf } from "../../../../../packages/core/src/approvals/mod.ts";
-import { changeKey, KeyRing, type Key } from "../../../../../packages/gate/src/server/keys/keys.ts";
-import { operatorKey } from "../../../../../packages/gate/src/server/keys/ring.ts";
+import { addPerson, changeKey, KeyRing, type Key } from "../../../../../packages/gate/src/server/keys/keys.ts";
+import { operatorKey } from "../../../../../packages/gate/src/server/keys/held.ts";
 import { Clock } from "../../../../../packages/gate/src/server/policy/clock.ts";
 import { noContracts } from "../../../../../packages/gate/src/server/policy/contracts.ts";
 import { openGate } from "../../../../../packages/gate/src/server/service/gate.ts";
@@ -42,7 +42,10 @@ async function open(t: TestContext): Promise<Bench> {
   const { gate } = opened.value;
   const ring = await KeyRing.open({ gate, ledger, firstKey: undefined, isTenant: () => false, now: () => time.now });
   t.after(() => ring.close().then(() => ledger.close()));
-  for (const person of people) assert.ok((await ring.appendPerson(operatorKey.id, person)).ok);
+  for (const person of people)
+    assert.ok(
+      (await addPerson(ring, { by: operatorKey, tenant: null }, Buffer.from(JSON.stringify({ name: person })))).ok,
+    );
   const keys = new Map<string, Key>([["operator", operatorKey]]);
   return {
     time,
@@ -51,15 +54,15 @@ async function open(t: TestContext): Promise<Bench> {
       const changed = await changeKey(ring, { by: keys.get(by) ?? assert.fail(by), tenant: null }, request);
       if (!changed.ok) assert.fail(changed.problem.detail);
       const { key } = changed.value as { readonly key?: string };
-      const found = key === undefined ? undefined : ring.find(`Bearer ${key}`);
+      const found = key === undefined ? undefined : ring.held.find(`Bearer ${key}`);
       if (found !== undefined) keys.set(name, found);
     },
     votes: (name) => {
-      const voter = ring.voter({ name, tenant: null }, time.now);
+      const voter = ring.held.voter({ name, tenant: null }, time.now);
       return voter && [...new Set(voicesOf(voter))].toSorted();
     },
     asks: (name, at = time.now) => {
-      const { makers, person } = ring.asker({ name, tenant: null }, at);
+      const { makers, person } = ring.held.asker({ name, tenant: null }, at);
       return [...new Set(person === undefined ? makers : [person, ...makers])].toSorted();
     },
   };

@@ -7,9 +7,9 @@ import { test, type TestContext } from "node:test";
 import { Clock } from "../../../../../packages/gate/src/server/policy/clock.ts";
 import { noContracts } from "../../../../../packages/gate/src/server/policy/contracts.ts";
 import { openGate } from "../../../../../packages/gate/src/server/service/gate.ts";
-import { changeKey, KeyRing } from "../../../../../packages/gate/src/server/keys/keys.ts";
+import { addPerson, changeKey, KeyRing } from "../../../../../packages/gate/src/server/keys/keys.ts";
 import { withOidcGroups } from "../../../../../packages/gate/src/server/keys/oidc-groups.ts";
-import { operatorKey } from "../../../../../packages/gate/src/server/keys/ring.ts";
+import { operatorKey } from "../../../../../packages/gate/src/server/keys/held.ts";
 import { openLedger } from "../../../../../packages/gate/src/ledger/mod.ts";
 import { engine, temporaryFolder } from "../../../../support/ledger-fixture.ts";
 
@@ -49,10 +49,13 @@ async function open(t: TestContext): Promise<Fixture> {
       const changed = await changeKey(ring, { by: operatorKey, tenant: null }, request);
       return changed.ok ? undefined : changed.problem.detail;
     },
-    groups: () => ring.voter(laptop, time.now)?.groups,
+    groups: () => ring.held.voter(laptop, time.now)?.groups,
     rows: async () => (await ledger.rows.changes(0)).length,
   };
-  for (const person of ["anna", "bob"]) assert.ok((await ring.appendPerson(operatorKey.id, person)).ok);
+  for (const person of ["anna", "bob"])
+    assert.ok(
+      (await addPerson(ring, { by: operatorKey, tenant: null }, Buffer.from(JSON.stringify({ name: person })))).ok,
+    );
   const body = { name: laptop.name, scopes: ["approve"], person: "anna", groups: ["finance"] };
   assert.equal(await fixture.change("create", body), undefined);
   time.now += 2 * dayMs;
@@ -62,13 +65,13 @@ async function open(t: TestContext): Promise<Fixture> {
 test("a sign-in does not make a key young, and an administrator's change of groups does", async (t) => {
   const { ring, time, change } = await open(t);
   assert.ok((await ring.stateGroups(laptop, ["legal"])).ok);
-  assert.deepEqual(ring.voter(laptop, time.now), {
+  assert.deepEqual(ring.held.voter(laptop, time.now), {
     person: "anna",
     groups: ["finance", "oidc:legal"],
     makers: [],
   });
   assert.equal(await change("update", { groups: ["finance", "legal"] }), undefined);
-  assert.deepEqual(ring.voter(laptop, time.now)?.makers, ["key operator"]);
+  assert.deepEqual(ring.held.voter(laptop, time.now)?.makers, ["key operator"]);
 });
 
 test("a sign-in replaces the groups of the last one, leaves the others, and writes a row only for a difference", async (t) => {
@@ -109,7 +112,7 @@ test("only a sign-in sets a group of the provider, an administrator can remove i
 
 test("a row of a sign-in changes nothing but groups with the prefix, also on a key that was revoked", async (t) => {
   const { ring, change } = await open(t);
-  const record = ring.standing(laptop)?.record ?? assert.fail();
+  const record = ring.held.standing(laptop)?.record ?? assert.fail();
   const forged = { ...laptop, groups: ["legal", "oidc:audit"], scopes: ["admin"], revoked: false, digest: "0" };
   assert.deepEqual(withOidcGroups({ ...record, revoked: true }, forged), {
     ...record,
@@ -118,6 +121,6 @@ test("a row of a sign-in changes nothing but groups with the prefix, also on a k
   });
   assert.equal(await change("revoke", {}), undefined);
   assert.ok((await ring.stateGroups(laptop, ["legal"])).ok);
-  assert.equal(ring.standing(laptop)?.record.revoked, true);
-  assert.equal(ring.voter(laptop, Date.now()), undefined);
+  assert.equal(ring.held.standing(laptop)?.record.revoked, true);
+  assert.equal(ring.held.voter(laptop, Date.now()), undefined);
 });
