@@ -302,8 +302,8 @@ test("a lifetime counter stays unknown after a loss until an operator resets it"
 
 /** Mutations that remove the reset from each reader, and the command whose output must then differ. */
 const resetIgnored: readonly (readonly [mutation: Mutation, args: readonly string[]])[] = [
-  [{ within: "ReplayLedger.#resume", find: "resetThroughOf(leaf.at)", put: "-1" }, ["replay", "--json"]],
-  [{ within: "ReplayLedger.#resume", find: "resetThroughOf(leaf.at)", put: "-1" }, ["verify", "--deep"]],
+  [{ within: "resumeCounters", find: "resetThroughOf(leaf.at)", put: "-1" }, ["replay", "--json"]],
+  [{ within: "resumeCounters", find: "resetThroughOf(leaf.at)", put: "-1" }, ["verify", "--deep"]],
 ];
 
 control("positive control: a gate, replay or deep verification that ignores a reset is noticed", async (t) => {

@@ -65,7 +65,7 @@ const cases: readonly Case[] = [
       await erases(desk, "anna", [part]);
     },
     defect: {
-      within: "ReplayLedger.pass",
+      within: "OpenApprovals.pass",
       find: 'asked.how === "opened" || (isErased && leaf.answered === "ESCALATE")',
       put: 'asked.how === "opened"',
     },

@@ -4,6 +4,7 @@ import type { Server } from "node:http";
 export interface Listening {
   /** `http://127.0.0.1:PORT`, without a path. */
   readonly url: string;
+  readonly port: number;
   /** Ends it and its connections. */
   readonly stop: () => Promise<void>;
 }
@@ -25,5 +26,5 @@ export async function listening(server: Server, wanted: number = 0): Promise<Lis
       server.close(() => resolve());
       server.closeAllConnections();
     });
-  return { url: `http://127.0.0.1:${port}`, stop };
+  return { url: `http://127.0.0.1:${port}`, port, stop };
 }

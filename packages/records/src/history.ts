@@ -100,6 +100,20 @@ export async function* rowsThrough(
   }
 }
 
+/** The rows from one number up to another, one after another. */
+export async function* eachRow(
+  history: Pick<History, "scan">,
+  first: number,
+  end: number = Infinity,
+): AsyncGenerator<RecordedRow> {
+  for await (const slice of history.scan(first)) {
+    for (const row of slice) {
+      if (row.seq >= end) return;
+      yield row;
+    }
+  }
+}
+
 /** Compiles the contract of a receipt, by the digest that it names; undefined if its text is unavailable. */
 export async function contractOf(
   history: ContractSource,

@@ -48,7 +48,7 @@ suite("erased histories", () => {
   control("positive control: a deep verification that does not know what erased rows held is noticed", async (t) => {
     const child = join(import.meta.dirname, "../../support/model/approvals/erased-child.ts");
     const defect = {
-      within: "ReplayLedger.pass",
+      within: "OpenApprovals.pass",
       find: 'asked.how === "opened" || (isErased && leaf.answered === "ESCALATE")',
       put: 'asked.how === "opened"',
     };

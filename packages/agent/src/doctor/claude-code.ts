@@ -19,8 +19,7 @@ export const claudeCode: DoctorHost = {
   machineFolder: managedFolder, // it may also name MCP servers, which the doctor leaves out
   commandsIn: (text) => {
     const settings = redirect.settingsIn(text);
-    const left = Object.keys(settings).filter((name) => !keptNames.includes(name));
-    return [...redirect.hookLines(settings["hooks"]), ...left.map((name) => `${name}, replaced by nothing`)];
+    return [...redirect.hookLines(settings["hooks"]), ...redirect.leftLines(settings, keptNames)];
   },
   gateHookIn: (text) => {
     const hooks = redirect.hooksOf(redirect.settingsIn(text)["hooks"]).filter(({ event }) => event === "PreToolUse");
@@ -31,9 +30,7 @@ export const claudeCode: DoctorHost = {
     const { permissions } = redirect.settingsIn(text) as { readonly permissions?: { readonly defaultMode?: unknown } };
     return permissions?.defaultMode === "dontAsk";
   },
-  check: redirect.checkJson,
   redirected,
-  merged: redirect.mergedJson,
   cases: () => [...commonCases({ install, remedies, hasWrite: true }), ...ownCases],
   calls: (file) => usualCalls(file, "Bash", ["Write", { file_path: file, content: "written" }]),
   start: ({ home, workspace, temporary, model, key, user, project }, prompt) => {
@@ -113,10 +110,9 @@ function isHttpHook(hook: Members): hook is { readonly url: string } {
 
 function redirected(text: string, redirection: Redirection): string {
   const settings = redirect.settingsIn(text);
-  const kept = Object.fromEntries(Object.entries(settings).filter(([name]) => keptNames.includes(name)));
   const { env, hooks } = settings as { readonly env?: Members; readonly hooks?: Members };
   return JSON.stringify({
-    ...kept,
+    ...redirect.keptIn(settings, keptNames),
     ...(env === undefined
       ? {}
       : { env: Object.fromEntries(Object.entries(env).filter(([name]) => !redirecting.test(name))) }),

@@ -14,6 +14,7 @@ import { copiesOf, isOfMachine, readFiles } from "./files.ts";
 import type { DoctorHost, SettingsFile } from "./host.ts";
 import { hosts } from "./hosts.ts";
 import { canCutNetwork, isInside, runInside } from "./namespaces.ts";
+import { mergedJson } from "./redirect.ts";
 import { inRoom, type Room } from "./room.ts";
 import { findHost, runHost, type Installed } from "./run.ts";
 
@@ -147,7 +148,7 @@ async function examineCase({ agent, installed, files }: Examination, room: Room,
   const own = copies.project.map(({ text }) => text);
   const place = room.placeWith(installed.version, {
     user: copies.user,
-    project: own.length === 0 && project === undefined ? undefined : agent.merged(own, project),
+    project: own.length === 0 && project === undefined ? undefined : (agent.merged ?? mergedJson)(own, project),
   });
   rmSync(place.workspace, { recursive: true, force: true }); // files of the last case would count in this one
   await gate.behave(behaviour);

@@ -24,9 +24,7 @@ export const copilotCli: DoctorHost = {
       : undefined;
   },
   isGrantMode: () => true,
-  check: redirect.checkJson,
   redirected,
-  merged: redirect.mergedJson,
   cases: () => [...commonCases({ install, hasWrite: true }), ...ownCases],
   calls: (file) => usualCalls(file, "bash", ["create", { path: file, file_text: "written" }]),
   start: ({ home, workspace, model, user, project }, prompt) => {

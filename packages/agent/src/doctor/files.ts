@@ -1,7 +1,7 @@
 /** The files of settings that a host reads, and copies of them that name the doctor's gate. */
 import { existsSync, readFileSync } from "node:fs";
 import type { DoctorHost, SettingsFile } from "./host.ts";
-import type { Redirection } from "./redirect.ts";
+import { checkJson, type Redirection } from "./redirect.ts";
 
 /** The settings of the user and of the machine, and of a project if one is given. */
 export function readFiles(agent: DoctorHost, project: string | undefined): readonly SettingsFile[] {
@@ -9,7 +9,7 @@ export function readFiles(agent: DoctorHost, project: string | undefined): reado
   return paths.flatMap((path) => {
     if (!existsSync(path)) return [];
     const file = { path, text: readFileSync(path, "utf8") };
-    agent.check(file);
+    (agent.check ?? checkJson)(file);
     return [file];
   });
 }

@@ -18,14 +18,11 @@ export const geminiCli: DoctorHost = {
   machineFolder: dirname(installed.managedFile()),
   commandsIn: (text) => {
     const settings = redirect.settingsIn(text);
-    const left = Object.keys(settings).filter((name) => !keptNames.includes(name));
-    return [...redirect.hookLines(settings["hooks"]), ...left.map((name) => `${name}, replaced by nothing`)];
+    return [...redirect.hookLines(settings["hooks"]), ...redirect.leftLines(settings, keptNames)];
   },
   gateHookIn: (text) => (gateHooks(text).length > 0 ? "command" : undefined),
   isGrantMode: () => false, // a hook of Gemini CLI can only deny
-  check: redirect.checkJson,
   redirected,
-  merged: redirect.mergedJson,
   cases: (files) => [
     ...commonCases({ install, remedies: { "no-hook": managed }, hasWrite: true }),
     ...ownCases(namesIn(files)),
@@ -69,8 +66,10 @@ function namesIn(files: readonly SettingsFile[]): readonly string[] {
 
 function redirected(text: string, redirection: Redirection): string {
   const settings = redirect.settingsIn(text);
-  const kept = Object.fromEntries(Object.entries(settings).filter(([name]) => keptNames.includes(name)));
-  return JSON.stringify({ ...kept, ...redirect.redirectedHooks(settings, redirection) });
+  return JSON.stringify({
+    ...redirect.keptIn(settings, keptNames),
+    ...redirect.redirectedHooks(settings, redirection),
+  });
 }
 
 function ownCases(names: readonly string[]): readonly Case[] {

@@ -48,12 +48,12 @@ export interface DoctorHost {
   readonly gateHookIn: (text: string) => string | undefined;
   /** Whether the host starts with nothing allowed because of these settings. */
   readonly isGrantMode: (text: string) => boolean;
-  /** Throws if the host cannot read the text. */
-  readonly check: (file: SettingsFile) => void;
+  /** Throws if the host cannot read the text. By default the text must be a JSON object. */
+  readonly check?: (file: SettingsFile) => void;
   /** A copy of settings whose hooks ask the doctor's gate with the doctor's key. */
   readonly redirected: (text: string, redirection: Redirection) => string;
-  /** One text from a project's own files and from what a case adds. */
-  readonly merged: (own: readonly string[], added: unknown) => string;
+  /** One text from a project's own files and from what a case adds. By default JSON. */
+  readonly merged?: (own: readonly string[], added: unknown) => string;
   readonly cases: (files: readonly SettingsFile[]) => readonly Case[];
   /** The calls that the model asks for: each makes this file. */
   readonly calls: (file: string) => Calls;

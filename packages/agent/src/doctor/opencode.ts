@@ -18,19 +18,13 @@ export const opencode: DoctorHost = {
   ],
   projectFiles: (project) => [join(project, "opencode.json")],
   machineFolder: "/etc/opencode",
-  commandsIn: (text) => {
-    const settings = redirect.settingsIn(text);
-    const left = Object.keys(settings).filter((name) => !keptNames.includes(name));
-    return [...pluginsIn(text).map(lineOf), ...left.map((name) => `${name}, replaced by nothing`)];
-  },
+  commandsIn: (text) => [...pluginsIn(text).map(lineOf), ...redirect.leftLines(redirect.settingsIn(text), keptNames)],
   gateHookIn: (text) => (pluginsIn(text).some(isOurs) ? "plugin" : undefined),
   isGrantMode: (text) => {
     const { permission } = redirect.settingsIn(text);
     return permission === "deny" || (permission as { readonly "*"?: unknown } | undefined)?.["*"] === "deny";
   },
-  check: redirect.checkJson,
   redirected,
-  merged: redirect.mergedJson,
   cases: () => [...commonCases({ install, remedies: { "no-hook": denyAll }, hasWrite: true }), ...ownCases],
   calls: (file) => usualCalls(file, "bash", ["write", { filePath: file, content: "written" }]),
   start: ({ home, workspace, model, version, user, project }, prompt) => {
@@ -70,14 +64,13 @@ function isOurs(plugin: unknown): plugin is readonly [string, object] {
 
 function redirected(text: string, { gate, keyFile, keepsHook }: Redirection): string {
   const settings = redirect.settingsIn(text);
-  const kept = Object.fromEntries(Object.entries(settings).filter(([name]) => keptNames.includes(name)));
   const plugin = pluginsIn(text).flatMap((each) => {
     if (!isOurs(each)) return [each];
     const [file, options] = each;
     return keepsHook ? [[file, { ...options, url: gate.url, keyFile }]] : [];
   });
   return JSON.stringify({
-    ...kept,
+    ...redirect.keptIn(settings, keptNames),
     ...(settings["plugin"] === undefined ? {} : { plugin }),
     ...(settings["permission"] === undefined ? {} : { permission: withOneTool(settings["permission"]) }),
   });

@@ -17,6 +17,17 @@ export function settingsIn(text: string): Members {
   return JSON.parse(text) as Members;
 }
 
+/** The members of settings that a copy keeps. */
+export function keptIn(settings: Members, names: readonly string[]): Members {
+  return Object.fromEntries(Object.entries(settings).filter(([name]) => names.includes(name)));
+}
+
+/** The other members, each as a line for a person. */
+export function leftLines(settings: Members, names: readonly string[]): readonly string[] {
+  const left = Object.keys(settings).filter((name) => !names.includes(name));
+  return left.map((name) => `${name}, replaced by nothing`);
+}
+
 /** Throws if a file has no JSON object. */
 export function checkJson({ path, text }: { readonly path: string; readonly text: string }): void {
   objectIn(text, `${path} is not JSON: repair it, because the host cannot read it`);

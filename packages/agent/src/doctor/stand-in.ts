@@ -32,16 +32,17 @@ export async function startStandIn(key: string): Promise<StandIn> {
       response.writeHead(status, headers).end(status === 200 ? output : "{}");
     });
   });
-  const { url, stop } = await listening(server);
+  const { url, port, stop } = await listening(server);
   return {
     url,
+    port,
     key,
     asked,
     behave: async (next) => {
       const isClosed = behaviour === "closed";
       behaviour = next;
       if (next === "closed" && !isClosed) await stop();
-      if (next !== "closed" && isClosed) await listening(server, Number(new URL(url).port));
+      if (next !== "closed" && isClosed) await listening(server, port);
     },
     stop,
   };

@@ -6,6 +6,7 @@ import type { ScriptedModel } from "../model/server.ts";
 import { copiesOf, isOfMachine, readFiles, type Copies } from "./files.ts";
 import type { DoctorHost, Listing, Place, SettingsFile } from "./host.ts";
 import { hosts } from "./hosts.ts";
+import { mergedJson } from "./redirect.ts";
 import { inRoom, type Room } from "./room.ts";
 import { findHost, runHost, type Installed } from "./run.ts";
 
@@ -76,7 +77,7 @@ function settingsFor(
   const [first = { path: "", text: "{}" }] = user;
   return {
     user: [{ ...first, text: settings(first.text) }],
-    project: host.merged(
+    project: (host.merged ?? mergedJson)(
       project.map(({ text }) => settings(text)),
       {},
     ),

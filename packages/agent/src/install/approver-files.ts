@@ -1,5 +1,6 @@
-import { accessSync, constants } from "node:fs";
+import { constants } from "node:fs";
 import { join, resolve } from "node:path";
+import { canAccess } from "../can-access.ts";
 
 /** Each file lets its reader act as the gate's operator, or sign for the gate. */
 const files = ["operator.json", "signing.key", "first-key", "ledger.db"];
@@ -17,20 +18,11 @@ export function approverFiles(url: string): readonly string[] {
   const found = [...new Set(folders.map((folder) => resolve(folder)))].flatMap((folder) =>
     files
       .map((file) => join(folder, file))
-      .filter(isReadable)
+      .filter((file) => canAccess(file, constants.R_OK))
       .slice(0, 1),
   );
   return found.map(
     (file) =>
       `the agent can approve itself here: this user can read ${file}. Run the gate as another user, or elsewhere`,
   );
-}
-
-function isReadable(file: string): boolean {
-  try {
-    accessSync(file, constants.R_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -3,8 +3,9 @@
  * program there could forge the gate's answer. So every program has its full path, except the shell's own commands:
  * `case`, `echo`, `exit`, `printf` and `unset`.
  */
-import { accessSync, constants } from "node:fs";
+import { constants } from "node:fs";
 import { BadInput } from "../bad-input.ts";
+import { canAccess } from "../can-access.ts";
 import { shellWord } from "../shell-word.ts";
 import type { Wanted } from "./host.ts";
 
@@ -96,21 +97,12 @@ const systemFolders = ["/usr/bin", "/bin", "/run/current-system/sw/bin"];
  * @throws {BadInput} if the system does not have it
  */
 export function systemProgram(name: string, folders: readonly string[] = systemFolders): string {
-  const program = folders.map((folder) => `${folder}/${name}`).find(isExecutable);
+  const program = folders.map((folder) => `${folder}/${name}`).find((file) => canAccess(file, constants.X_OK));
   if (program !== undefined) return program;
   const places = folders.join(", ");
   throw new BadInput(
     `the hook needs the program \`${name}\`, which is not in ${places}: install it, and run this again`,
   );
-}
-
-function isExecutable(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** True if settings have a line that an earlier version installed: it finds `timeout` through PATH. */

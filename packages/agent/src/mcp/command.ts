@@ -81,7 +81,7 @@ async function run(options: McpOptions): Promise<number> {
   const contextOf = (sessionId?: string): RelayContext => ({
     prefix,
     pins,
-    judge: new Judge({ gate: makeGate(sessionId), waitMs: options.waitMs }),
+    judge: new Judge(makeGate(sessionId), options.waitMs),
     rounds: new Rounds(),
     tasks: new Tasks(),
     say,

@@ -1,6 +1,7 @@
 /** Listens on this machine and stands before a server with the Streamable HTTP transport. */
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { listening } from "../listening.ts";
 import { Catalogue } from "./catalogue.ts";
 import { HttpRefusal, readPost, refuseStrangers } from "./front.ts";
 import * as messages from "./message.ts";
@@ -41,18 +42,15 @@ export async function proxyHttp(
       .then(() => proxy.answer(request, response, reply))
       .catch((error: unknown) => refuse(reply, error));
   });
-  await new Promise<void>((resolve, reject) => {
-    server.on("error", (error) => reject(new UsageError(`svc-gate mcp: cannot listen: ${error.message}`)));
-    server.listen(port, "127.0.0.1", resolve);
+  const { url, stop, ...bound } = await listening(server, port).catch((error: Error) => {
+    throw new UsageError(`svc-gate mcp: cannot listen: ${error.message}`);
   });
-  const bound = server.address();
-  own = typeof bound === "object" && bound !== null ? bound.port : port;
-  process.stdout.write(`svc-gate mcp listens on http://127.0.0.1:${own}/mcp\n`);
+  own = bound.port;
+  process.stdout.write(`svc-gate mcp listens on ${url}/mcp\n`);
   await new Promise<void>((resolve) => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => resolve());
   });
-  server.close();
-  server.closeAllConnections();
+  void stop();
   upstream.close();
   await Promise.race([proxy.reported(), new Promise((resolve) => setTimeout(resolve, reportMs).unref())]);
   return 0;

@@ -4,12 +4,6 @@ import { SvcGate, type Verdict } from "../../../../clients/javascript/svc-gate.m
 import { canonicalJson, type JsonObject } from "./json.ts";
 import { RecentMap } from "./recent.ts";
 
-export interface JudgeOptions {
-  readonly gate: SvcGate;
-  /** How long a call waits for a person. 0: it is refused. */
-  readonly waitMs: number;
-}
-
 export interface Waiting {
   /** Ends the wait. */
   readonly signal: AbortSignal;
@@ -31,12 +25,13 @@ const parkedMax = 1000;
 
 export class Judge {
   readonly #gate: SvcGate;
+  /** How long a call waits for a person. 0: it is refused. */
   readonly #waitMs: number;
   /** The approvals of calls that were refused because a person decides, by the digest of the call. */
   readonly #parked = new RecentMap<string, string>(parkedMax);
   readonly #reports = new Set<Promise<unknown>>();
 
-  constructor({ gate, waitMs }: JudgeOptions) {
+  constructor(gate: SvcGate, waitMs: number) {
     this.#gate = gate;
     this.#waitMs = waitMs;
   }

@@ -82,7 +82,8 @@ export function childLink([program = "", ...words]: readonly string[]): Link {
           waiting.delete(id);
         };
         const failed = (why: ProbeError): void => (settle(), reject(why));
-        const timer = setTimeout(() => failed(silence(method, waitMs, said())), waitMs);
+        const silence = (): string => `did not answer ${method} within ${waitMs / 1000} s${said()}`;
+        const timer = setTimeout(() => failed(new ProbeError(silence())), waitMs);
         waiting.set(id, { answered: (result) => (settle(), resolve(result)), failed });
         child.stdin.write(`${messages.requestText({ id, method, params })}\n`);
       }),
@@ -121,10 +122,6 @@ function lastLine(stream: Readable): () => string {
     const line = text.trim().split("\n").at(-1)?.trim().slice(0, 200) ?? "";
     return line === "" ? "" : `; it wrote: ${visible(line)}`;
   };
-}
-
-function silence(method: string, waitMs: number, said = ""): ProbeError {
-  return new ProbeError(`did not answer ${method} within ${waitMs / 1000} s${said}`);
 }
 
 /** Asks a server with an address. */

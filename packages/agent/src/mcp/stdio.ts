@@ -36,7 +36,7 @@ export async function proxyStdio(context: RelayContext, command: readonly string
   });
   const lines = new Promise<void>((resolve) => {
     readLines(child.stdout, {
-      line: (text) => fromServer(relay, serverPorts, { text, say: context.say }),
+      line: (text) => fromServer(relay, serverPorts, text, context.say),
       fault: (why) => context.say(`a line of the server is dropped: it is ${why}`),
       end: resolve,
     });
@@ -68,13 +68,8 @@ function fromClient(relay: Relay, ports: Ports, text: string): void {
   void relay.fromClient(message, ports);
 }
 
-interface ServerLine {
-  readonly text: string;
-  readonly say: (sentence: string) => void;
-}
-
 /** A client waits for each answer, so an answer that cannot be read becomes an error. */
-function fromServer(relay: Relay, ports: Ports, { text, say }: ServerLine): void {
+function fromServer(relay: Relay, ports: Ports, text: string, say: (sentence: string) => void): void {
   let message: messages.Message;
   try {
     message = messages.readMessage(text);

@@ -3,6 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { el } from "./elements.ts";
 import { listen } from "./live.ts";
 import { ask, commandText, type Answer, type Problem, type Raw } from "./gate.ts";
+import { link } from "./route.ts";
 import { Text } from "./text.ts";
 
 const shapes: Readonly<Record<string, string>> = {
@@ -86,6 +87,23 @@ export function Title({ text, count = 0, children }: TitleProps): JSX.Element {
   );
 }
 
+interface Views {
+  readonly label: string;
+  readonly all: readonly (readonly [name: string, text: string])[];
+  readonly shown: string;
+}
+
+/** Links to the views of a page. */
+export function tabs({ label, all, shown }: Views, pathOf: (name: string) => string): JSX.Element {
+  return el.nav(
+    { class: "tabs", "aria-label": label },
+    all.map(([name, text]) => {
+      const current = shown === name ? "page" : undefined;
+      return el.a({ key: name, class: "tab", href: link(pathOf(name)), "aria-current": current }, text);
+    }),
+  );
+}
+
 /** A command with a button that copies it. */
 export function Command({ text: words }: { readonly text: string }): JSX.Element {
   const text = commandText(words);
@@ -115,9 +133,20 @@ export function Facts({
   );
 }
 
-/** The head of a table. */
-export function Heads({ of }: { readonly of: readonly ComponentChildren[] }): JSX.Element {
-  return el.thead(el.tr(of.map((name, at) => el.th({ key: at, scope: "col" }, name))));
+interface TableHead {
+  readonly caption?: JSX.Element;
+  readonly heads?: readonly ComponentChildren[];
+}
+
+/** A table of rows. */
+export function table(name: string, rows: readonly JSX.Element[], { caption, heads }: TableHead = {}): JSX.Element {
+  const head = heads?.map((each, at) => el.th({ key: at, scope: "col" }, each));
+  return el.table({ class: name }, caption, head && el.thead(el.tr(head)), el.tbody(rows));
+}
+
+/** A link to a page of the console. */
+export function textLink(path: string, text: string): JSX.Element {
+  return el.a({ href: link(path) }, h(Text, { of: text }));
 }
 
 /** A set with one name more, or without it. */
@@ -169,6 +198,8 @@ export function useAnswer<Value>(path: string | undefined, raw: readonly string[
 
 interface Acting<Value> {
   readonly act: (path: string, body: string | undefined, done: (value: Value) => void) => Promise<void>;
+  /** Shows a problem that the page finds itself. */
+  readonly refuse: (problem: Problem) => void;
   /** True until the gate answers. */
   readonly isBusy: boolean;
   /** Why the gate refused the last act. */
@@ -186,7 +217,7 @@ export function useAct<Value>(): Acting<Value> {
     setProblem(answer.ok ? undefined : answer.problem);
     if (answer.ok) done(answer.value);
   };
-  return { act, isBusy, note: problem !== undefined && h(ProblemNote, { of: problem }) };
+  return { act, refuse: setProblem, isBusy, note: problem !== undefined && h(ProblemNote, { of: problem }) };
 }
 
 /** The members of an answer that hold a call, which the page shows with their characters. */

@@ -15,7 +15,6 @@ export interface Proof {
   readonly file: string;
   /** The key that signed the head: a C2SP vkey, as the gate names it. */
   readonly signer: string;
-  readonly size: number;
 }
 
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -37,12 +36,12 @@ export async function prove(
 ): Promise<Proof> {
   const note = await ask<string>("/checkpoint");
   if (!note.ok) throw new Error(note.problem.detail);
-  const head = readHead(note.value);
-  if (head.size < receipt.seq) throw new Error("The gate has not signed this row yet. Load the page again.");
-  const leaf = await leafHash(receipt.leaf);
-  const tiles = new Tiles(head.size);
-  const path = await inclusion(tiles, receipt.seq - 1, head.size);
-  const root = await rootFrom(leaf, receipt.seq - 1, head.size, path);
+  const [, rows, headRoot = ""] = note.value.split("\n");
+  const size = Number(rows);
+  if (size < receipt.seq) throw new Error("The gate has not signed this row yet. Load the page again.");
+  const leaf = await sha256(utf8(`\0${receipt.leaf}`));
+  const path = await inclusion(tilesOf(size), receipt.seq - 1, size);
+  const root = await rootFrom(leaf, path);
   const signer = await signerOf(note.value, vkeys);
   const commitment = (JSON.parse(receipt.leaf) as { readonly evidence: string }).evidence;
   return {
@@ -52,44 +51,29 @@ export async function prove(
         what: "the parts of the evidence hash to the digest in the leaf",
         holds: (await evidenceDigest(receipt)) === commitment,
       },
-      { what: "the leaf hashes to the hash of this receipt", holds: hex(leaf) === receipt.hash },
+      { what: "the leaf hashes to the hash of this receipt", holds: leaf.toHex() === receipt.hash },
       {
-        what: `the leaf is row ${receipt.seq} of the signed tree, which has ${head.size} ${head.size === 1 ? "row" : "rows"}`,
-        holds: hex(root) === head.root,
+        what: `the leaf is row ${receipt.seq} of the signed tree, which has ${size} ${size === 1 ? "row" : "rows"}`,
+        holds: root.toHex() === bytesOf(headRoot).toHex(),
       },
       { what: "the gate's key has signed the root of that tree", holds: signer !== undefined },
     ],
     file: proofText(receipt, path, note.value),
     signer: signer ?? "",
-    size: head.size,
   };
 }
 
 /** SHA-256 over the sorted digests of the parts (spec/receipt.md); a member's digest is followed by its name. */
 async function evidenceDigest({ evidence }: ReceiptJson): Promise<string> {
   const digests = await Promise.all(evidence.map((part, at) => digestOf(part, at)));
-  return hex(await sha256(utf8(digests.toSorted(byCharacters).join(""))));
-}
-
-function byCharacters(one: string, other: string): number {
-  return one < other ? -1 : 1;
+  return (await sha256(utf8(digests.toSorted().join("")))).toHex();
 }
 
 async function digestOf(part: string, at: number): Promise<string> {
-  const isErased = part.startsWith("!");
-  const digest = isErased ? part.slice(1, digestEnd) : base64url(await sha256(utf8(part)));
-  if (at < fixedParts) return digest;
-  return `${digest}${memberName(part)}~`;
-}
-
-interface Head {
-  readonly size: number;
-  readonly root: string;
-}
-
-function readHead(note: string): Head {
-  const [, size = "", root = ""] = note.split("\n");
-  return { size: Number(size), root: hex(bytesOf(root)) };
+  const digest = part.startsWith("!")
+    ? part.slice(1, digestEnd)
+    : (await sha256(utf8(part))).toBase64({ alphabet: "base64url", omitPadding: true });
+  return at < fixedParts ? digest : `${digest}${memberName(part)}~`;
 }
 
 /** The key among these that has signed the note (C2SP signed-note, Ed25519); undefined if none has. */
@@ -101,7 +85,7 @@ async function signerOf(note: string, vkeys: readonly string[]): Promise<string 
     for (const vkey of vkeys) {
       const [, keyName, id, encoded = ""] = /^([^+]+)\+([0-9a-f]{8})\+(.+)$/.exec(vkey) ?? [];
       const bytes = text === undefined ? new Uint8Array() : bytesOf(text);
-      if (keyName !== name || hex(bytes.slice(0, 4)) !== id) continue;
+      if (keyName !== name || bytes.slice(0, 4).toHex() !== id) continue;
       const key = await crypto.subtle.importKey("raw", bytesOf(encoded).slice(1), { name: "Ed25519" }, false, [
         "verify",
       ]);
@@ -111,35 +95,29 @@ async function signerOf(note: string, vkeys: readonly string[]): Promise<string 
   return undefined;
 }
 
-/** The tiles of the tree (C2SP tlog-tiles), each read once. */
-class Tiles {
-  readonly #size: number;
-  readonly #read = new Map<string, Promise<Bytes>>();
+/** Adjacent hashes of a level of the tree. */
+type HashReader = (level: number, from: number, count: number) => Promise<readonly Bytes[]>;
 
-  constructor(size: number) {
-    this.#size = size;
-  }
-
-  async hashes(level: number, from: number, count: number): Promise<readonly Bytes[]> {
+/** Reads hashes from the tiles of a tree (C2SP tlog-tiles). Each tile is read once. */
+function tilesOf(size: number): HashReader {
+  const tiles = new Map<string, Promise<Bytes>>();
+  return async (level, from, count) => {
     const found: Bytes[] = [];
     for (let at = from; at < from + count; at += 1) {
-      const index = Math.floor(at / tileWidth);
-      const bytes = await this.#tile(level, index);
+      const name = tileName(size, level, Math.floor(at / tileWidth));
+      const tile = tiles.get(name) ?? fetchTile(name);
+      tiles.set(name, tile);
       const start = (at % tileWidth) * hashBytes;
-      found.push(bytes.slice(start, start + hashBytes));
+      found.push((await tile).slice(start, start + hashBytes));
     }
     return found;
-  }
+  };
+}
 
-  #tile(level: number, index: number): Promise<Bytes> {
-    const width = Math.min(tileWidth, Math.floor(this.#size / tileWidth ** level) - index * tileWidth);
-    const digits = String(index).padStart(Math.ceil(String(index).length / 3) * 3, "0");
-    const path = `${digits.replaceAll(/...(?=.)/g, "x$&/")}${width === tileWidth ? "" : `.p/${width}`}`;
-    const name = `${level}/${path}`;
-    const known = this.#read.get(name) ?? fetchTile(name);
-    this.#read.set(name, known);
-    return known;
-  }
+function tileName(size: number, level: number, index: number): string {
+  const width = Math.min(tileWidth, Math.floor(size / tileWidth ** level) - index * tileWidth);
+  const digits = String(index).padStart(Math.ceil(String(index).length / 3) * 3, "0");
+  return `${level}/${digits.replaceAll(/...(?=.)/g, "x$&/")}${width === tileWidth ? "" : `.p/${width}`}`;
 }
 
 async function fetchTile(name: string): Promise<Bytes> {
@@ -148,29 +126,36 @@ async function fetchTile(name: string): Promise<Bytes> {
   return new Uint8Array(await answer.arrayBuffer());
 }
 
+interface Beside {
+  readonly hash: Bytes;
+  /** True if the hash is to the right of the path. */
+  readonly isRight: boolean;
+}
+
 /** The hashes beside the path from a leaf to the root: RFC 6962, section 2.1.1. */
-async function inclusion(tiles: Tiles, index: number, size: number): Promise<readonly Bytes[]> {
-  const path: Bytes[] = [];
+async function inclusion(read: HashReader, index: number, size: number): Promise<readonly Beside[]> {
+  const path: Beside[] = [];
   let [from, to] = [0, size];
   while (to - from > 1) {
     const split = from + splitOf(to - from);
-    path.push(await (index < split ? rootOf(tiles, split, to) : rootOf(tiles, from, split)));
-    if (index < split) to = split;
+    const isRight = index < split;
+    path.push({ hash: await (isRight ? rootOf(read, split, to) : rootOf(read, from, split)), isRight });
+    if (isRight) to = split;
     else from = split;
   }
   return path.toReversed();
 }
 
 /** The root of the leaves from `from` up to `to`. */
-async function rootOf(tiles: Tiles, from: number, to: number): Promise<Bytes> {
+async function rootOf(read: HashReader, from: number, to: number): Promise<Bytes> {
   const size = to - from;
   const height = Math.log2(size);
   if (!Number.isInteger(height)) {
     const split = from + splitOf(size);
-    return nodeHash(await rootOf(tiles, from, split), await rootOf(tiles, split, to));
+    return nodeHash(await rootOf(read, from, split), await rootOf(read, split, to));
   }
   const level = Math.floor(height / tileHeight);
-  let row = await tiles.hashes(level, from / tileWidth ** level, 2 ** (height % tileHeight));
+  let row = await read(level, from / tileWidth ** level, 2 ** (height % tileHeight));
   while (row.length > 1) row = await Promise.all(pairs(row).map(([left, right]) => nodeHash(left, right)));
   return row[0] ?? new Uint8Array();
 }
@@ -186,25 +171,10 @@ function splitOf(size: number): number {
 }
 
 /** The root that a leaf and the hashes beside its path give. */
-async function rootFrom(leaf: Bytes, index: number, size: number, path: readonly Bytes[]): Promise<Bytes> {
-  const sides: boolean[] = [];
-  let [from, to] = [0, size];
-  while (to - from > 1) {
-    const split = from + splitOf(to - from);
-    sides.push(index < split);
-    if (index < split) to = split;
-    else from = split;
-  }
+async function rootFrom(leaf: Bytes, path: readonly Beside[]): Promise<Bytes> {
   let hashed = leaf;
-  for (const [at, isLeft] of sides.toReversed().entries()) {
-    const other = path[at] ?? new Uint8Array();
-    hashed = await (isLeft ? nodeHash(hashed, other) : nodeHash(other, hashed));
-  }
+  for (const { hash, isRight } of path) hashed = await (isRight ? nodeHash(hashed, hash) : nodeHash(hash, hashed));
   return hashed;
-}
-
-function leafHash(leaf: string): Promise<Bytes> {
-  return sha256(utf8(`\0${leaf}`));
 }
 
 function nodeHash(left: Bytes, right: Bytes): Promise<Bytes> {
@@ -215,8 +185,9 @@ function nodeHash(left: Bytes, right: Bytes): Promise<Bytes> {
   return sha256(text);
 }
 
-function proofText({ leaf, seq }: ReceiptJson, path: readonly Bytes[], checkpoint: string): string {
-  const lines = ["c2sp.org/tlog-proof@v1", `extra ${base64(utf8(leaf))}`, `index ${seq - 1}`, ...path.map(base64)];
+function proofText({ leaf, seq }: ReceiptJson, path: readonly Beside[], checkpoint: string): string {
+  const hashes = path.map(({ hash }) => hash.toBase64());
+  const lines = ["c2sp.org/tlog-proof@v1", `extra ${utf8(leaf).toBase64()}`, `index ${seq - 1}`, ...hashes];
   return `${lines.join("\n")}\n\n${checkpoint}`;
 }
 
@@ -226,18 +197,6 @@ async function sha256(bytes: Bytes): Promise<Bytes> {
 
 function utf8(text: string): Bytes {
   return new TextEncoder().encode(text);
-}
-
-function hex(bytes: Bytes): string {
-  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-function base64(bytes: Bytes): string {
-  return btoa([...bytes].map((byte) => String.fromCharCode(byte)).join(""));
-}
-
-function base64url(bytes: Bytes): string {
-  return base64(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
 /** What became of a call for which a person was asked: the member `asked` of the part `outcome`. */

@@ -213,7 +213,7 @@ export class StoredCounters {
 
   /** Compares what the ledger holds for the approvals that are still open. A later row may have ended one. */
   async #wrongHold(replayed: ReplayLedger): Promise<WrongCounter | undefined> {
-    const rows = [...replayed.open.keys()].toSorted((one, other) => one - other);
+    const rows = [...replayed.open.rows.keys()].toSorted((one, other) => one - other);
     for (let from = 0; from < rows.length; from += sliceRows) {
       for (const stored of await ledgerTables.openApprovalsAt(
         this.#ledger.tables,
@@ -261,7 +261,7 @@ function wrongHold(
 }
 
 function recountHolds(counter: string, row: number, replayed: ReplayLedger): readonly Hold[] {
-  const [owned, asked] = [replayed.owned.get(counter), replayed.open.get(row)];
+  const [owned, asked] = [replayed.owned.get(counter), replayed.open.rows.get(row)];
   const updates = owned && asked && recountRow(owned, asked.leaf, asked.row.evidence);
   return (updates ?? [])
     .filter(({ held }) => held === true)

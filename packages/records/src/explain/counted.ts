@@ -1,5 +1,5 @@
 import { askOf, endedAsk, endedBy, parseLeaf, readEffects, type Leaf } from "../../../core/src/record/entry/mod.ts";
-import type { History, RecordedRow } from "../history.ts";
+import { eachRow, type History, type RecordedRow } from "../history.ts";
 import type { CounterSeen } from "../evaluate.ts";
 import { showProgress } from "../../../gate/src/cli/progress.ts";
 import { otherKind, recordedAt, resetIn } from "../replay/recorded.ts";
@@ -55,36 +55,32 @@ export async function countersExplained(
   if (tallies.every(({ of }) => of === undefined))
     return counters.map((counter) => ({ ...counter, counted: undefined }));
   using progress = showProgress(seq);
-  for await (const slice of history.scan(1)) {
-    for (const row of slice) {
-      if (row.seq >= seq) break;
-      progress.at(row.seq);
-      if (otherKind(row) === "change") {
-        const reset = resetIn(row);
-        for (const counts of tallies)
-          if (reset.has(counts.digest)) Object.assign(counts, { receipts: 0, last: [], held: new Map() });
-      }
-      for (const [from, to] of holdsEndedBy(row))
-        for (const { held } of tallies) for (const of of held.keys()) if (of >= from && of <= to) held.delete(of);
-      const effects = readEffects(row.evidence) ?? [];
-      if (effects.length === 0) continue;
-      const at = recordedAt(row.leaf);
-      for (const { amount, counter, key, held, withdrawn } of effects) {
-        for (const counts of tallies) {
-          if (counts.of !== `${counter} ${key}`) continue;
-          if (withdrawn !== undefined) takeBack(counts, withdrawn);
-          if (withdrawn !== undefined || at <= counts.after) continue;
-          if (held === true) {
-            counts.held.set(row.seq, amount);
-            continue;
-          }
-          if (counts.receipts === 0) counts.first = row.seq;
-          counts.receipts += 1;
-          counts.last = [...counts.last, { seq: row.seq, amount }].slice(-lastMax);
+  for await (const row of eachRow(history, 1, seq)) {
+    progress.at(row.seq);
+    if (otherKind(row) === "change") {
+      const reset = resetIn(row);
+      for (const counts of tallies)
+        if (reset.has(counts.digest)) Object.assign(counts, { receipts: 0, last: [], held: new Map() });
+    }
+    for (const [from, to] of holdsEndedBy(row))
+      for (const { held } of tallies) for (const of of held.keys()) if (of >= from && of <= to) held.delete(of);
+    const effects = readEffects(row.evidence) ?? [];
+    if (effects.length === 0) continue;
+    const at = recordedAt(row.leaf);
+    for (const { amount, counter, key, held, withdrawn } of effects) {
+      for (const counts of tallies) {
+        if (counts.of !== `${counter} ${key}`) continue;
+        if (withdrawn !== undefined) takeBack(counts, withdrawn);
+        if (withdrawn !== undefined || at <= counts.after) continue;
+        if (held === true) {
+          counts.held.set(row.seq, amount);
+          continue;
         }
+        if (counts.receipts === 0) counts.first = row.seq;
+        counts.receipts += 1;
+        counts.last = [...counts.last, { seq: row.seq, amount }].slice(-lastMax);
       }
     }
-    if ((slice.at(-1)?.seq ?? 0) >= seq) break;
   }
   return tallies.map(({ counter, of, receipts, last, held }) => {
     if (own !== undefined) held.delete(own);

@@ -30,7 +30,7 @@ export function explain(evaluation: Evaluation, trace: EvaluationTrace): Explana
   const requirements = routes.flatMap(({ presence, requires }) => [...presence, ...requires]);
   return {
     rules: [
-      ...requirements.map((requirement) => requirementExplained(requirement, trace)),
+      ...requirements.map((requirement) => ruleExplained(requirement, trace)),
       ...routes.flatMap(({ rules }) => rules.map((rule) => ruleExplained(rule, trace))),
       ...routes.map((route) => otherwiseExplained(route, evaluation)),
     ],
@@ -38,29 +38,16 @@ export function explain(evaluation: Evaluation, trace: EvaluationTrace): Explana
   };
 }
 
-function requirementExplained(requirement: Requirement, trace: EvaluationTrace): RuleExplained {
-  const seen = trace.seen(requirement.when);
-  const came = cameTo(seen);
-  const speaks = came === "false" || came === "error" ? spoken("BLOCK", requirement, seen) : null;
-  return {
-    id: requirement.id,
-    kind: "requirement",
-    came,
-    speaks,
-    condition: part(requirement.when, trace),
-  };
-}
-
-function ruleExplained(rule: Rule, trace: EvaluationTrace): RuleExplained {
+function ruleExplained(rule: Requirement | Rule, trace: EvaluationTrace): RuleExplained {
   const seen = trace.seen(rule.when);
   const came = cameTo(seen);
-  const verdict = came === "error" ? "BLOCK" : rule.verdict;
-  const speaks = came === "true" || came === "error" ? spoken(verdict, rule, seen) : null;
+  const { verdict = "BLOCK", observed = false } = "verdict" in rule ? rule : {};
+  const speaks = came === "error" || came === ("verdict" in rule ? "true" : "false");
   return {
     id: rule.id,
-    kind: rule.observed ? "observing" : "rule",
+    kind: observed ? "observing" : "verdict" in rule ? "rule" : "requirement",
     came,
-    speaks,
+    speaks: speaks ? spoken(came === "error" ? "BLOCK" : verdict, rule, seen) : null,
     condition: part(rule.when, trace),
   };
 }
@@ -115,7 +102,8 @@ function part(core: Core, trace: EvaluationTrace): PartExplained {
 
 /** Leaves out parts whose value is obvious: literals, and the roots that members are read from. */
 function shown(core: Core, trace: EvaluationTrace): readonly PartExplained[] {
-  if (core.op === "constant" && !isLimit(core.span)) return [];
+  const { file, from } = core.span;
+  if (core.op === "constant" && !file.text.startsWith("limits", from)) return [];
   if (core.op === "root" && (core.root === "input" || core.root === "platform")) return [];
   if (core.type.kind === "memory") return [];
   return [part(core, trace)];
@@ -125,10 +113,6 @@ function shown(core: Core, trace: EvaluationTrace): readonly PartExplained[] {
 function isPath(core: Core): boolean {
   if (core.op === "member" || core.op === "has") return core.of.op === "root" || isPath(core.of);
   return core.op === "root" || core.op === "variable";
-}
-
-function isLimit({ file, from }: Span): boolean {
-  return file.text.startsWith("limits", from);
 }
 
 function mismatchOf(routes: readonly Route[], { prepared, decision }: Evaluation): ExplainedMismatch | null {

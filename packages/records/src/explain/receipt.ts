@@ -16,7 +16,9 @@ export function readCheck(row: RecordedRow): Result<Recorded, string> {
   const recorded = readRecorded(row);
   if (typeof recorded === "string") return bad(`receipt ${row.seq} cannot be explained: ${recorded}`);
   if (recorded.cutInput === undefined) return good(recorded);
-  return bad(`receipt ${row.seq} cannot be explained: ${inputNotKept}; ${cutText(recorded.cutInput)}`);
+  const { bytes, head, sha256 } = recorded.cutInput;
+  const kept = `it had ${bytes} bytes, its SHA-256 is ${sha256}, and it begins with ${visible(head)}`;
+  return bad(`receipt ${row.seq} cannot be explained: ${inputNotKept}; ${kept}`);
 }
 
 /** The call of a receipt, with its time and mode. */
@@ -28,10 +30,6 @@ export function callOf(recorded: Recorded): Call {
 export function receiptExplained({ leaf, trace, reasonText }: Recorded): ReceiptExplained {
   const { seq, verdict, rule } = leaf;
   return { seq, contract: leaf.contract ?? "", counters: trace.counters, verdict, rule, reasonText };
-}
-
-function cutText({ bytes, head, sha256 }: NonNullable<Recorded["cutInput"]>): string {
-  return `it had ${bytes} bytes, its SHA-256 is ${sha256}, and it begins with ${visible(head)}`;
 }
 
 /** The body that was evaluated, as far as the receipt has it. */

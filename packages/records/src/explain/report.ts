@@ -1,9 +1,9 @@
 import { show } from "../../../core/src/contract/mod.ts";
-import { visible, type ExplainedJson, type ExplainedPart, type ExplainedRule } from "../../../core/src/wire/mod.ts";
+import { visible, type ExplainedJson, type ExplainedPart } from "../../../core/src/wire/mod.ts";
 import { locationRow, textAt } from "../../../gate/src/cli/source-location.ts";
 import type { Call, Evaluation } from "../evaluate.ts";
 import type { CounterExplained } from "./counted.ts";
-import type { Explanation, PartExplained, RuleExplained } from "./explanation.ts";
+import type { Explanation, PartExplained } from "./explanation.ts";
 import { keyText } from "./key.ts";
 import { printRule } from "./print.ts";
 
@@ -96,14 +96,10 @@ export function explainedJson({
       after: lookup?.after ?? null,
       counted: counted ?? null,
     })),
-    rules: explanation.rules.map(ruleJson),
+    rules: explanation.rules.map(({ condition, ...of }) => ({ ...of, condition: condition && partJson(condition) })),
     mismatch: explanation.mismatch,
     recorded: recorded ?? null,
   };
-}
-
-function ruleJson({ condition, ...rule }: RuleExplained): ExplainedRule {
-  return { ...rule, condition: condition && partJson(condition) };
 }
 
 function partJson({ span, first, times, parts }: PartExplained): ExplainedPart {

@@ -12,7 +12,7 @@ import type { CheckEntry, StoredEffect } from "../../../gate/src/ledger/mod.ts";
 import { outcomeRows } from "../../../core/src/record/entry/mod.ts";
 import { canonical, type Canonical, type Verdict } from "../../../core/src/wire/mod.ts";
 import { contractOf, type ContractSource, type History } from "../history.ts";
-import { RecordedJudge, type JudgeOptions } from "./recorded-judge.ts";
+import { recordedJudge, type JudgeOptions } from "./recorded-judge.ts";
 import type { Recorded } from "./recorded.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 
@@ -41,7 +41,7 @@ export async function decideAgain(
   const { leaf, request, keyKind } = recorded;
   const caller = { keyName: leaf.key ?? "", keyKind, sessionId: request.sessionId };
   const planned = planCall(prepareCall(policy, request, caller), leaf.at);
-  const judge = new RecordedJudge(ledger, policy, recorded, options);
+  const judge = recordedJudge(ledger, policy, recorded, options);
   const [decided] = await decideBatch(judge, [planned], [], { keepRefused: (call) => call, onDefect: () => undefined });
   const { entry, effects } = judge.timed.transaction;
   if (decided === undefined || entry === undefined) throw new Error(`row ${leaf.seq} was not decided again`);
@@ -65,12 +65,9 @@ export class Contracts {
 
   /** The contract in force, or a clause with the reason why it is unavailable. */
   of(named: string): Promise<PolicySet | string> {
-    const known = this.#found.get(named);
-    if (known !== undefined) return known;
-    const found = this.#compile(named);
-    if (this.#found.size >= contractsMax) for (const oldest of this.#found.keys().take(1)) this.#found.delete(oldest);
-    this.#found.set(named, found);
-    return found;
+    const [oldest = ""] = this.#found.keys();
+    if (!this.#found.has(named) && this.#found.size >= contractsMax) this.#found.delete(oldest);
+    return this.#found.getOrInsertComputed(named, () => this.#compile(named));
   }
 
   async #compile(named: string): Promise<PolicySet | string> {

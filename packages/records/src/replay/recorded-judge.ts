@@ -1,9 +1,7 @@
 import { withoutOwn } from "../../../core/src/approvals/mod.ts";
-import type { Decision } from "../../../core/src/contract/mod.ts";
 import type {
   ActivePolicy,
   BatchJudge,
-  CallJudge,
   DecidingTransaction,
   JudgedCall,
   PlannedCall,
@@ -53,64 +51,57 @@ export interface JudgeOptions {
   readonly without?: readonly StoredEffect[];
 }
 
-/** Judges a call again as its receipt says that stops and persons did. */
-export class RecordedJudge implements BatchJudge {
+/** A judge of one call, and what it found. */
+export interface RecordedJudge extends BatchJudge {
   readonly timed: { readonly transaction: ReplayTransaction; readonly at: number };
-  readonly policy: ActivePolicy;
   /** What was done to the call; undefined before it is judged. */
   how: JudgedCall["how"];
   /** The counters whose values are not known. */
-  unknown: readonly string[] = [];
-  readonly #ledger: ReplayLedger;
-  readonly #recorded: Recorded;
-  readonly #options: JudgeOptions;
+  unknown: readonly string[];
+}
 
-  constructor(ledger: ReplayLedger, policy: ActivePolicy, recorded: Recorded, options: JudgeOptions) {
-    this.timed = { transaction: new ReplayTransaction(ledger, recorded.leaf), at: recorded.leaf.at };
-    this.policy = policy;
-    this.#ledger = ledger;
-    this.#recorded = recorded;
-    this.#options = options;
-  }
-
-  open(): undefined {}
-
-  call({ lookups }: PlannedCall): CallJudge {
-    return {
+/** Judges a call again as its receipt says that stops and persons did. */
+export function recordedJudge(
+  ledger: ReplayLedger,
+  policy: ActivePolicy,
+  { leaf, trace: { asked = {} } }: Recorded,
+  { underAnother = false, values: known, without = [] }: JudgeOptions,
+): RecordedJudge {
+  const transaction = new ReplayTransaction(ledger, leaf);
+  const judge: RecordedJudge = {
+    timed: { transaction, at: leaf.at },
+    policy,
+    how: undefined,
+    unknown: [],
+    open: () => undefined,
+    finish: () => [],
+    call: ({ lookups }) => ({
       values: () => {
-        const values = lookups.map((lookup, place) => this.#value(lookup, place));
-        this.unknown = lookups.filter((_, place) => values[place] === undefined).map(({ counter }) => counter);
+        const values = lookups.map(valueOf);
+        judge.unknown = lookups.filter((_, place) => values[place] === undefined).map(({ counter }) => counter);
         return values;
       },
-      judge: (decision) => this.#judge(decision),
+      judge: (decision) => {
+        const { mode } = policy;
+        const byMode = answeredVerdict(decision, mode);
+        const isKept = !underAnother || byMode === "ESCALATE" || asked.how === "stopped";
+        judge.how = isKept ? asked.how : undefined;
+        return { answered: answerOnRecord(byMode, asked.how), mode, how: judge.how, outcome: undefined };
+      },
       appended: () => ({}),
-    };
-  }
+    }),
+  };
+  return judge;
 
-  #value(lookup: PlannedCall["lookups"][number], place: number): string | undefined {
-    const counted = this.timed.transaction.counters.value(lookup);
-    const { values, without = [] } = this.#options;
-    const { own } = this.#recorded.trace.asked ?? {};
-    if (counted === undefined || (own === undefined && values === undefined && without.length === 0)) return counted;
-    const { tables } = this.#ledger;
-    const stored = { ...lookup, key: this.#ledger.digest(lookup.key) };
+  function valueOf(lookup: PlannedCall["lookups"][number], place: number): string | undefined {
+    const counted = transaction.counters.value(lookup);
+    const { own } = asked;
+    if (counted === undefined || (own === undefined && known === undefined && without.length === 0)) return counted;
+    const { tables } = ledger;
+    const stored = { ...lookup, key: ledger.digest(lookup.key) };
     const held = tables.heldIn(stored).map(({ amount }) => amount);
-    const value = values === undefined ? counted : values[place] && held.reduce(addDecimals, values[place]);
+    const value = known === undefined ? counted : known[place] && held.reduce(addDecimals, known[place]);
     return value && withoutOwn(value, [...(own === undefined ? [] : tables.holdsOf(own)), ...without], stored);
-  }
-
-  #judge(decision: Decision): JudgedCall {
-    const { mode } = this.policy;
-    const byMode = answeredVerdict(decision, mode);
-    const { how } = this.#recorded.trace.asked ?? {};
-    const isKept = this.#options.underAnother !== true || byMode === "ESCALATE" || how === "stopped";
-    const answered = answerOnRecord(byMode, how);
-    this.how = isKept ? how : undefined;
-    return { answered, mode, how: this.how, outcome: undefined };
-  }
-
-  finish(): readonly never[] {
-    return [];
   }
 }
 

@@ -21,27 +21,13 @@ import {
 import type { RecordedAsk } from "../../../core/src/approvals/mod.ts";
 import { readResume, resetThroughOf, type CounterLookup, type StoredEffect } from "../../../gate/src/ledger/mod.ts";
 import { CounterTables, type Lookback } from "../memory/mod.ts";
-import {
-  askOf,
-  endedAsk,
-  endedBy,
-  eraseAct,
-  readEffects,
-  readErasure,
-  wholeText,
-  type Leaf,
-} from "../../../core/src/record/entry/mod.ts";
+import { eraseAct, readEffects, readErasure, wholeText, type Leaf } from "../../../core/src/record/entry/mod.ts";
 import { rowsAt, rowsThrough, type History, type RecordedRow } from "../history.ts";
+import { isOutcomeErased, OpenApprovals } from "./open-approvals.ts";
 import { hasErasedPart, isAmount, movedCounters, readLeaf, recordedAt } from "./recorded.ts";
 
 /** The longest time in which a contract lets an outcome be reported. */
 export const outcomeMsMax: number = 90 * 86_400_000;
-
-/** An approval that is open, by the row that asked. */
-interface OpenApproval {
-  readonly row: RecordedRow;
-  readonly leaf: Leaf;
-}
 
 export interface ReplayLedgerOptions {
   /**
@@ -64,6 +50,8 @@ export interface Folding {
   readonly tables: CounterTables;
 }
 
+type Erasure = NonNullable<ReturnType<typeof readErasure>>;
+
 /** What an outcome does, as it is computed again. */
 export type Settled = Awaited<ReturnType<typeof settleCounters>>;
 
@@ -78,14 +66,10 @@ export class ReplayLedger {
   readonly owned: Map<string, OwnedCounter> = new Map();
   /** The counters of the engine in memory. */
   readonly tables: CounterTables;
-  /** The rows whose approvals are open: only they hold amounts. */
-  readonly #open = new Map<number, OpenApproval>();
+  readonly open: OpenApprovals = new OpenApprovals();
   /** By the counter's digest, in milliseconds: rows up to this time may be missing, because they can no longer be read. */
   readonly #lacking = new Map<string, number>();
-  /** The keys of checks whose outcome was erased. They may have ended approvals; the acts after the checks say so. */
-  readonly #doubted = new Set<string | null>();
-  #isAfterAct = false;
-  readonly #erasures: NonNullable<ReturnType<typeof readErasure>>[] = [];
+  readonly #erasures: Erasure[] = [];
   /** Milliseconds: the time of a loss after which no check was answered yet; -1 if there is none. */
   #freshLoss = -1;
   /** The row that is replayed. */
@@ -125,7 +109,7 @@ export class ReplayLedger {
       head: { seq: from - 1, hash: "", at: this.#at.at },
       counters: { hold: (event: Omit<StoredEffect, "held">) => this.#hold(event) },
       keepCounter: source.keepCounter,
-      openApprovals: async () => [...this.#open.values()].map(({ row }) => row),
+      openApprovals: async () => [...this.open.rows.values()].map(({ row }) => row),
     };
     await alignCounters(policySet, source, transaction, { ahead, lostThrough: this.#freshLoss });
     for (const each of hidden) await this.#foldHidden(each.owned, each.counter, source);
@@ -151,7 +135,7 @@ export class ReplayLedger {
   }
 
   #hold(event: Omit<StoredEffect, "held">): void {
-    const asked = this.#open.get(event.seq);
+    const asked = this.open.rows.get(event.seq);
     // A call whose outcome was erased may never have waited.
     if (asked !== undefined && isOutcomeErased(asked.row)) this.#lacks(event.counter, event.at);
     this.tables.add([{ ...event, key: this.digest(event.key), held: true }]);
@@ -197,18 +181,9 @@ export class ReplayLedger {
         if (found !== undefined || !hasErasedPart(row.evidence)) return found ?? at;
         // No row may name the contract that was in force when the row was counted.
         this.#lacks(counter, at);
-        return this.#wasErased(row) ? at : -1;
+        return wasErased(row, this.#erasures) ? at : -1;
       },
     };
-  }
-
-  /** True if a part that counters need was erased before the row that is replayed: then it could not be counted either. */
-  #wasErased({ seq, evidence }: Pick<RecordedRow, "evidence" | "seq">): boolean {
-    const isPart = (part: string): boolean =>
-      wholeText(evidence, "call") === undefined ? part === "call" : /^(?:input|platform)/.test(part);
-    return this.#erasures.some(
-      ({ parts, rows }) => parts.some(isPart) && rows.some(([from, to]) => seq >= from && seq <= to),
-    );
   }
 
   /** Folds a counter that is out of force up to a row. */
@@ -227,48 +202,16 @@ export class ReplayLedger {
    * @param known what became of the check, if the row was read
    */
   pass(row: RecordedRow, leaf: Leaf, known?: RecordedAsk): void {
-    const { evidence } = row;
     this.#at = leaf;
-    if (leaf.kind !== "check") {
-      this.#isAfterAct = true;
-      for (const [from, to] of endedBy(leaf, evidence)) this.#end(from, to);
-      const erasure = leaf.act === eraseAct ? readErasure(evidence, leaf.seq) : undefined;
-      if (erasure !== undefined) this.#erasures.push(erasure);
-      return this.#resume(leaf, evidence);
-    }
-    if (this.#isAfterAct) this.#doubted.clear();
-    this.#isAfterAct = false;
-    this.#freshLoss = -1;
-    const asked = known ?? askOf(evidence) ?? {};
-    const ended = endedAsk(asked);
-    if (ended !== undefined) this.#end(ended, ended);
-    const isErased = isOutcomeErased(row);
-    if (isErased && leaf.answered !== "BLOCK") this.#doubted.add(leaf.key);
-    if (asked.how === "opened" || (isErased && leaf.answered === "ESCALATE")) this.#open.set(row.seq, { row, leaf });
-  }
-
-  #end(from: number, to: number): void {
-    for (const row of from === to ? [from] : this.#open.keys()) if (row >= from && row <= to) this.#open.delete(row);
-    this.tables.release([from, to]);
-  }
-
-  /** After a row that records a loss, counters are unknown. A reset counter counts from zero. */
-  #resume(leaf: Leaf, evidence: string): void {
-    const resumed = readResume(leaf, evidence);
+    for (const ended of this.open.pass(row, leaf, known)) this.tables.release(ended);
+    if (leaf.kind === "check") this.#freshLoss = -1;
+    const erasure = leaf.act === eraseAct ? readErasure(row.evidence, leaf.seq) : undefined;
+    if (erasure !== undefined) this.#erasures.push(erasure);
+    const resumed = readResume(leaf, row.evidence);
     if (resumed === undefined) return;
     if (resumed.lost !== undefined) this.#freshLoss = leaf.at;
-    const kept = new Map(this.tables.counters.map((counter) => [counter.digest, counter]));
-    for (const counter of resumed.lost === undefined ? [] : kept.values())
-      if (!resumed.reset.has(counter.digest))
-        this.tables.keep({ ...counter, unknownThrough: Math.max(counter.unknownThrough, leaf.at) }, []);
-    for (const digest of resumed.reset.keys()) {
-      const counter = kept.get(digest) ?? { digest, definition: "", through: leaf.seq };
-      const live = { ...counter, through: null, unknownThrough: -1, resetThrough: resetThroughOf(leaf.at) };
-      this.tables.keep(live, []);
-      this.tables.keep(live, []); // Only a counter that is in force already becomes known again.
-      if (counter.through !== null) this.tables.keep({ ...live, through: leaf.seq }, []);
-      this.#lacking.delete(digest);
-    }
+    resumeCounters(this.tables, resumed, leaf);
+    for (const digest of resumed.reset.keys()) this.#lacking.delete(digest);
   }
 
   /**
@@ -285,17 +228,14 @@ export class ReplayLedger {
       const counter = counterDigest(owned.counter.identity);
       const recounted = lacking.has(counter) ? recountRow(owned, leaf, row.evidence) : undefined;
       if (recounted === undefined || recounted.length === 0) continue;
-      this.tables.add(recounted.map((update) => this.#effectOf({ ...update, counter }, leaf)));
+      this.tables.add(
+        recounted.map(({ key, amount, held }) => {
+          return { counter, key: this.digest(key), amount, at: leaf.at, seq: leaf.seq, ...(held === true && { held }) };
+        }),
+      );
       lacking.delete(counter);
     }
     for (const counter of lacking) this.#lacks(counter, leaf.at);
-  }
-
-  #effectOf(
-    { counter, key, amount, held }: Pick<StoredEffect, "amount" | "counter" | "held" | "key">,
-    { at, seq }: Pick<Leaf, "at" | "seq">,
-  ): StoredEffect {
-    return { counter, key: this.digest(key), amount, at, seq, ...(held === true && { held }) };
   }
 
   /** With the ledger's secret, the keys of recorded effects are those of lookups. */
@@ -363,39 +303,48 @@ export class ReplayLedger {
 
   /** The amounts that open approvals hold, if erased checks may have ended them. */
   get doubtful(): readonly StoredEffect[] {
-    if (this.#doubted.size === 0) return [];
-    const doubted = [...this.#open.values()].filter(({ leaf }) => this.#doubted.has(leaf.key));
-    return doubted.flatMap(({ row }) => this.tables.holdsOf(row.seq));
-  }
-
-  /** The approvals that are open, by row. */
-  get open(): ReadonlyMap<number, OpenApproval> {
-    return this.#open;
+    return this.open.doubtful.flatMap(({ row }) => this.tables.holdsOf(row.seq));
   }
 }
 
-function storedCounter(
-  definition: string,
-  counter: {
-    readonly through: number | null;
-    readonly unknownThrough: number;
-    readonly resetThrough?: number | undefined;
-  },
-): Parameters<CounterTables["keep"]>[0] {
+/** True if one of these erasures erased a part that counters need: then the row could not be counted either. */
+function wasErased({ seq, evidence }: Pick<RecordedRow, "evidence" | "seq">, erasures: readonly Erasure[]): boolean {
+  const isPart = (part: string): boolean =>
+    wholeText(evidence, "call") === undefined ? part === "call" : /^(?:input|platform)/.test(part);
+  return erasures.some(({ parts, rows }) => parts.some(isPart) && rows.some(([from, to]) => seq >= from && seq <= to));
+}
+
+/** After a row that records a loss, counters are unknown. A reset counter counts from zero. */
+function resumeCounters(
+  tables: CounterTables,
+  { lost, reset }: NonNullable<ReturnType<typeof readResume>>,
+  leaf: Leaf,
+): void {
+  const kept = new Map(tables.counters.map((counter) => [counter.digest, counter]));
+  for (const counter of lost === undefined ? [] : kept.values())
+    if (!reset.has(counter.digest))
+      tables.keep({ ...counter, unknownThrough: Math.max(counter.unknownThrough, leaf.at) }, []);
+  for (const digest of reset.keys()) {
+    const counter = kept.get(digest) ?? { digest, definition: "", through: leaf.seq };
+    const live = { ...counter, through: null, unknownThrough: -1, resetThrough: resetThroughOf(leaf.at) };
+    tables.keep(live, []);
+    tables.keep(live, []); // Only a counter that is in force already becomes known again.
+    if (counter.through !== null) tables.keep({ ...live, through: leaf.seq }, []);
+  }
+}
+
+type StoredCounter = Parameters<CounterTables["keep"]>[0];
+
+function storedCounter(definition: string, counter: Omit<StoredCounter, "definition" | "digest">): StoredCounter {
   return { ...counter, definition, digest: counterDigest(definition) };
 }
 
 /** Outcomes read the events of their calls, and a counter with `since` may look back to any time. */
 function lookbackOf(counter: Counter | undefined, now: number): Lookback {
   if (counter === undefined || since(counter) !== null) return { through: -1, forgets: false };
-  const { through, forgets } = lookbackOfWindow(counter, now);
+  const forgets = counter.window.kind !== "ever";
+  const through = forgets ? windowStart(counter.window, now) : now;
   return { through: isSettled(counter) ? Math.min(through, now - outcomeMsMax) : through, forgets };
-}
-
-function lookbackOfWindow({ window }: Counter, now: number): Lookback {
-  return window.kind === "ever"
-    ? { through: now, forgets: false }
-    : { through: windowStart(window, now), forgets: true };
 }
 
 /** A counter's identity is its definition, as JSON. */
@@ -407,10 +356,6 @@ function since({ identity }: Counter): string | null {
 async function* rowsBefore(history: History, from: number, before: number): AsyncGenerator<readonly RecordedRow[]> {
   for await (const rows of rowsThrough(before - 1, history.scan(from)))
     yield rows.map((row) => (typeof readLeaf(row) === "string" ? { ...row, leaf: "" } : row));
-}
-
-function isOutcomeErased({ evidence }: RecordedRow): boolean {
-  return evidence.includes("!") && wholeText(evidence, "outcome") === undefined;
 }
 
 /** Reads the outcome of a row; undefined if it has none. */

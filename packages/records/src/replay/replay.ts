@@ -12,7 +12,7 @@ import {
 } from "../../../gate/src/server/mod.ts";
 import type { Mode } from "../../../core/src/wire/mod.ts";
 import { withoutParts, type Leaf } from "../../../core/src/record/entry/mod.ts";
-import type { History, RecordedRow } from "../history.ts";
+import { eachRow, type History, type RecordedRow } from "../history.ts";
 import { everyRow, firstSince, type Span } from "../span.ts";
 import { Contracts, decideAgain, difference, type Again, type Difference } from "./decide-again.ts";
 import { inputNotKept, otherKind, readLeaf, readRecorded, recordedAt, type Recorded } from "./recorded.ts";
@@ -205,72 +205,52 @@ export interface Against {
  * Decides each row of a span as if another contract had come into force at the first of them. Its own decisions update
  * its counters. Before the span, its counters count the recorded calls, as they do when a gate reloads.
  */
-export async function decideAllAgain(history: History, against: Against, observer: Comparison): Promise<void> {
-  await new OtherReplay(history, against, observer).run();
-}
-
-class OtherReplay {
-  readonly #history: History;
-  readonly #observer: Comparison;
-  readonly #policySet: PolicySet;
-  readonly #mode: Mode | undefined;
-  readonly #span: Span;
-  readonly #ledger: ReplayLedger;
-  readonly #policies = new Map<Mode, ActivePolicy>();
-  readonly #called: Called;
-
-  constructor(history: History, { policySet, mode, span = everyRow }: Against, observer: Comparison) {
-    this.#history = history;
-    this.#observer = observer;
-    this.#policySet = policySet;
-    this.#mode = mode;
-    this.#span = span;
-    const uncounted = new Set<number>();
-    this.#ledger = new ReplayLedger(history, {
-      uncounted: (_counter, row, at) => {
-        if (otherKind(row) !== undefined) return row.leaf.includes('"act":"resume"') ? at : -1;
-        if (!uncounted.has(row.seq)) observer.skipped(row.seq, notCounted);
-        uncounted.add(row.seq);
-        return -1;
-      },
-    });
-    this.#called = new Called(this.#ledger, policySet);
+export async function decideAllAgain(
+  history: History,
+  { policySet, mode, span = everyRow }: Against,
+  observer: Comparison,
+): Promise<void> {
+  const uncounted = new Set<number>();
+  const ledger = new ReplayLedger(history, {
+    uncounted: (_counter, row, at) => {
+      if (otherKind(row) !== undefined) return row.leaf.includes('"act":"resume"') ? at : -1;
+      if (!uncounted.has(row.seq)) observer.skipped(row.seq, notCounted);
+      uncounted.add(row.seq);
+      return -1;
+    },
+  });
+  const called = new Called(ledger, policySet);
+  const policies = new Map<Mode, ActivePolicy>();
+  const from = await firstCounted(history, policySet, span);
+  ledger.start(policySet, from);
+  let hasBegun = false;
+  for await (const { row, leaf, recorded } of rowsOf(history, { first: from, end: span.end })) {
+    observer.passed(row.seq);
+    if (!hasBegun && row.seq >= span.first) await ledger.align(policySet, row.seq);
+    hasBegun ||= row.seq >= span.first;
+    if (hasBegun && recorded !== undefined) await decideOne(row, recorded);
+    const outcome = hasBegun && recorded === undefined ? outcomeOfRow(row) : undefined;
+    if (outcome !== undefined) await settle(row, outcome);
+    const asked = typeof recorded === "object" ? (recorded.trace.asked ?? {}) : undefined;
+    if (leaf !== undefined) ledger.pass(row, leaf, asked);
   }
 
-  async run(): Promise<void> {
-    const from = await firstCounted(this.#history, this.#policySet, this.#span);
-    this.#ledger.start(this.#policySet, from);
-    let hasBegun = false;
-    for await (const { row, leaf, recorded } of rowsOf(this.#history, { first: from, end: this.#span.end })) {
-      this.#observer.passed(row.seq);
-      if (!hasBegun && row.seq >= this.#span.first) await this.#ledger.align(this.#policySet, row.seq);
-      hasBegun ||= row.seq >= this.#span.first;
-      if (hasBegun && recorded !== undefined) await this.#decide(row, recorded);
-      const outcome = hasBegun && recorded === undefined ? outcomeOfRow(row) : undefined;
-      if (outcome !== undefined) await this.#settle(row, outcome);
-      const asked = typeof recorded === "object" ? (recorded.trace.asked ?? {}) : undefined;
-      if (leaf !== undefined) this.#ledger.pass(row, leaf, asked);
-    }
+  async function decideOne({ seq }: RecordedRow, recorded: Recorded | string): Promise<void> {
+    if (typeof recorded === "string") return observer.skipped(seq, recorded);
+    if (recorded.cutInput !== undefined) return observer.skipped(seq, inputNotKept);
+    const policy = policyIn(policies, policySet, mode ?? recorded.leaf.mode);
+    const again = await decideAgain(ledger, policy, recorded, { underAnother: true });
+    observer.decided(recorded, again);
+    ledger.tables.add(again.effects);
+    if (again.answered === "ALLOW") called.add(again, recorded.leaf);
   }
 
-  async #decide({ seq }: RecordedRow, recorded: Recorded | string): Promise<void> {
-    if (typeof recorded === "string") return this.#observer.skipped(seq, recorded);
-    if (recorded.cutInput !== undefined) return this.#observer.skipped(seq, inputNotKept);
-    const policy = policyIn(this.#policies, this.#policySet, this.#mode ?? recorded.leaf.mode);
-    const again = await decideAgain(this.#ledger, policy, recorded, { underAnother: true });
-    this.#observer.decided(recorded, again);
-    this.#ledger.tables.add(again.effects);
-    if (again.answered === "ALLOW") this.#called.add(again, recorded.leaf);
-  }
-
-  async #settle(row: RecordedRow, outcome: PlacedOutcome): Promise<void> {
-    const found = await this.#ledger.settle(outcome, (call) =>
-      call.leaf.seq < this.#span.first
-        ? settledAgain(this.#policySet, call, this.#ledger)
-        : this.#called.of(call.leaf.seq),
+  async function settle(row: RecordedRow, outcome: PlacedOutcome): Promise<void> {
+    const found = await ledger.settle(outcome, (call) =>
+      call.leaf.seq < span.first ? settledAgain(policySet, call, ledger) : called.of(call.leaf.seq),
     );
-    if (found === undefined) this.#ledger.lose(row);
-    else this.#ledger.addSettled(outcome, found.settled);
+    if (found === undefined) ledger.lose(row);
+    else ledger.addSettled(outcome, found.settled);
   }
 }
 
@@ -342,12 +322,9 @@ interface ReadRow {
 }
 
 async function* rowsOf(history: History, { first, end }: Span): AsyncGenerator<ReadRow> {
-  for await (const slice of history.scan(first)) {
-    for (const row of slice) {
-      if (row.seq >= end) return;
-      const recorded = otherKind(row) === undefined ? readRecorded(row) : undefined;
-      const leaf = typeof recorded === "object" ? recorded.leaf : readLeaf(row);
-      yield { row, leaf: typeof leaf === "string" ? undefined : leaf, recorded };
-    }
+  for await (const row of eachRow(history, first, end)) {
+    const recorded = otherKind(row) === undefined ? readRecorded(row) : undefined;
+    const leaf = typeof recorded === "object" ? recorded.leaf : readLeaf(row);
+    yield { row, leaf: typeof leaf === "string" ? undefined : leaf, recorded };
   }
 }

@@ -84,17 +84,15 @@ export class DecidedApprovals {
     const [act] = listOf(() => [readAct(leaf.act ?? "", input)]);
     if (act !== undefined) for (const asked of listOf(() => rowsOf(act))) this.#apply(act, asked, leaf);
     else if (this.#open.size > 0)
-      for (const [from, to] of listOf(() => endedBy(leaf, row.evidence))) this.#cancel([from, to], leaf.at);
+      for (const [from, to] of listOf(() => endedBy(leaf, row.evidence)))
+        for (const [asked, { rule }] of this.#open)
+          if (from <= asked && asked <= to) this.#end(asked, rule, "cancelled", leaf.at);
   }
 
   /** The root's ledger also has the rows of the tenants' keys, which may have the same names. */
   #addKey(input: string, at: number): void {
     const [key] = listOf(() => [JSON.parse(input) as { readonly name: string; readonly tenant: string | null } | null]);
     if (key?.tenant === null) this.#keys.set(key.name, at);
-  }
-
-  #cancel([from, to]: readonly [from: number, to: number], at: number): void {
-    for (const [row, { rule }] of this.#open) if (from <= row && row <= to) this.#end(row, rule, "cancelled", at);
   }
 
   #apply(act: ApprovalAct, row: number, leaf: Leaf): void {
@@ -186,14 +184,12 @@ export class DecidedApprovals {
 
   #figuresOf(line: Line): DecidedFigures {
     const { decidedMs: _times, ...of } = line;
-    const { median, p90 } = timesOf(line);
     return {
       ...of,
       young: this.#keys.size === 0 ? null : of.young,
       expired_share: shareOf(of.expired, of.denied + of.expired + of.used + of.cancelled + of.replaced),
       approved_share: shareOf(of.approved, of.approved + of.denied),
-      median_ms: median,
-      p90_ms: p90,
+      ...timesOf(line),
     };
   }
 }
@@ -250,10 +246,10 @@ function newLine(): Line {
 }
 
 /** The nearest ranks: each is a time that occurred. Null if nobody decided. */
-function timesOf({ decidedMs }: Line): { readonly median: number | null; readonly p90: number | null } {
+function timesOf({ decidedMs }: Line): Pick<DecidedRule, "median_ms" | "p90_ms"> {
   const sorted = decidedMs.toSorted((one, other) => one - other);
   const at = (share: number): number | null => sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? null;
-  return { median: at(0.5), p90: at(0.9) };
+  return { median_ms: at(0.5), p90_ms: at(0.9) };
 }
 
 const units = [

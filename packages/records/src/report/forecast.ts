@@ -46,15 +46,13 @@ interface WouldBe {
  */
 export class Forecast {
   readonly #contracts: Contracts;
-  readonly #rules = new Lines<Asked>(
-    () => ({ calls: 0, approvals: 0, shared: 0, capped: 0, day: new Busiest(dayMs) }),
-    ({ calls }) => calls,
-  );
+  readonly #rules = new Lines<Asked>(newAsked, ({ calls }) => calls);
+  /** All rules together. */
+  readonly #all = newAsked();
   readonly #open = new Map<string, WouldBe>();
   /** The open approvals, by their length: those of one length end in the order in which they were opened. */
   readonly #byLength = new Map<number, Map<string, WouldBe>>();
   readonly #counts = new Map<string, number>();
-  readonly #day = new Busiest(dayMs);
   readonly #hour = new Busiest(hourMs);
   #days = 0;
   #lastDay = -1;
@@ -90,15 +88,16 @@ export class Forecast {
     const attach = hash("sha256", attachText(call), "hex");
     const session = JSON.stringify([key, request.sessionId]);
     this.#expire(at);
-    const line = this.#rules.of(leaf.rule ?? "");
-    line.calls += 1;
-    if (this.#open.has(attach)) line.shared += 1;
-    else if (waitingIfFull(this.#openOf(key, session), limits) !== undefined) line.capped += 1;
-    else {
-      line.approvals += 1;
-      for (const busiest of [line.day, this.#day, this.#hour]) busiest.add(at);
-      this.#keep({ attach, ends: at + lengthMs, key, session }, lengthMs);
+    const isFull = waitingIfFull(this.#openOf(key, session), limits) !== undefined;
+    const what = this.#open.has(attach) ? "shared" : isFull ? "capped" : "approvals";
+    for (const line of [this.#rules.of(leaf.rule ?? ""), this.#all]) {
+      line.calls += 1;
+      line[what] += 1;
+      if (what === "approvals") line.day.add(at);
     }
+    if (what !== "approvals") return;
+    this.#hour.add(at);
+    this.#keep({ attach, ends: at + lengthMs, key, session }, lengthMs);
   }
 
   /** What the contract of the check says about its approval; undefined if the contract cannot be read. */
@@ -144,12 +143,6 @@ export class Forecast {
     }
   }
 
-  get #total(): Omit<Asked, "day"> {
-    const sum = (name: "calls" | "approvals" | "shared" | "capped"): number =>
-      this.#rules.lines.reduce((total, [, line]) => total + line[name], 0);
-    return { calls: sum("calls"), approvals: sum("approvals"), shared: sum("shared"), capped: sum("capped") };
-  }
-
   get text(): readonly string[] {
     const lines = this.#rules.lines;
     const title = ["", "approvals that enforce mode would have asked for"];
@@ -159,17 +152,17 @@ export class Forecast {
       missing === 0 ? [] : [`  ${missing} ${noun} not counted here: the contract on ${whose} cannot be read`];
     if (lines.length === 0) return without.length === 0 ? [] : [...title, ...without];
     const head = ["rule", "calls", "approvals", "a day", "largest day", "shared", "capped"];
-    const row = (name: string, { calls, approvals, shared, capped }: Omit<Asked, "day">, largest: number) => [
+    const row = (name: string, { calls, approvals, shared, capped, day }: Asked) => [
       name,
-      ...[calls, approvals, this.#perDay(approvals).toFixed(1), largest, shared, capped].map(String),
+      ...[calls, approvals, this.#perDay(approvals).toFixed(1), day.count, shared, capped].map(String),
     ];
     const { from, count } = this.#hour;
     return [
       ...title,
       ...columns([
         head,
-        ...lines.map(([rule, line]) => row(visible(rule), line, line.day.count)),
-        ...(lines.length === 1 ? [] : [row("(all)", this.#total, this.#day.count)]),
+        ...lines.map(([rule, line]) => row(visible(rule), line)),
+        ...(lines.length === 1 ? [] : [row("(all)", this.#all)]),
       ]),
       `  largest hour: ${count} from ${momentText(from)}; days with checks: ${this.#days}`,
       "  each approval is open for its whole decide_within here, because nobody decided it",
@@ -178,7 +171,7 @@ export class Forecast {
   }
 
   get json(): ForecastJson & Readonly<Record<string, unknown>> {
-    const shape = ({ calls, approvals, shared, capped }: Omit<Asked, "day">, day: Busiest) => ({
+    const shape = ({ calls, approvals, shared, capped, day }: Asked) => ({
       calls,
       approvals,
       per_day: this.#perDay(approvals),
@@ -188,16 +181,20 @@ export class Forecast {
     });
     return {
       days: this.#days,
-      ...shape(this.#total, this.#day),
+      ...shape(this.#all),
       largest_hour: this.#hour.json,
       without_contract: this.#withoutContract,
-      by_rule: this.#rules.lines.map(([rule, line]) => ({ rule, ...shape(line, line.day) })),
+      by_rule: this.#rules.lines.map(([rule, line]) => ({ rule, ...shape(line) })),
     };
   }
 
   #perDay(approvals: number): number {
     return this.#days === 0 ? 0 : Math.round((approvals / this.#days) * 100) / 100;
   }
+}
+
+function newAsked(): Asked {
+  return { calls: 0, approvals: 0, shared: 0, capped: 0, day: new Busiest(dayMs) };
 }
 
 /** Counts events by UTC day or hour, and keeps the one with the most. Times do not decrease. */

@@ -1,6 +1,6 @@
 import { parseLeaf, wholeText } from "../../../core/src/record/entry/mod.ts";
 import { isStricter, visible, type ReportJson } from "../../../core/src/wire/mod.ts";
-import type { ContractSource, History, RecordedRow } from "../history.ts";
+import { eachRow, type ContractSource, type History, type RecordedRow } from "../history.ts";
 import { Contracts } from "../replay/decide-again.ts";
 import { columns, plural, sorted } from "../replay/print.ts";
 import { erasedPart, otherKind, readLeaf, readRecorded, resetIn, type Recorded } from "../replay/recorded.ts";
@@ -53,13 +53,10 @@ export async function summarize(
   passed: (seq: number) => Promise<void> | undefined,
 ): Promise<Summary> {
   const summary = new Summary(examplesMax, leftOut, new Contracts(history));
-  for await (const slice of history.scan(first)) {
-    for (const row of slice) {
-      if (row.seq >= end) return summary;
-      const pause = passed(row.seq);
-      if (pause !== undefined) await pause;
-      await summary.take(row);
-    }
+  for await (const row of eachRow(history, first, end)) {
+    const pause = passed(row.seq);
+    if (pause !== undefined) await pause;
+    await summary.take(row);
   }
   return summary;
 }

@@ -1,7 +1,7 @@
 import { analyze, looseningRules, severityOf, type Finding, type Loosening } from "../analysis/mod.ts";
 import { position, renderPlace } from "../../../readers/src/contract.ts";
 import { loadContracts, badInput, besideMandate } from "../../../svc-gate/src/contract-files.ts";
-import type { Outcome } from "../../../gate/src/cli/mod.ts";
+import { counted, type Outcome } from "../../../gate/src/cli/mod.ts";
 import { readKeys } from "./keys-file.ts";
 
 export interface AnalyzeOptions {
@@ -22,16 +22,22 @@ export async function analyzeCommand(file: string, { json, deny, keys }: Analyze
   const exitCode = failing.length > 0 ? 1 : 0;
   const loosening = looseningRules(compiled.value);
   if (json) {
-    const report = { ok: exitCode === 0, findings: findings.map(asJson), loosening: loosening.map(looseningJson) };
+    const shown = loosening.map(({ tool, rule: { id, verdict }, otherwise }) => ({
+      tool,
+      rule: id,
+      verdict,
+      otherwise,
+    }));
+    const report = { ok: exitCode === 0, findings: findings.map(asJson), loosening: shown };
     return { exitCode, text: JSON.stringify(report), forPrograms: true };
   }
   const { contracts, tools } = compiled.value;
-  const looked = `${count(contracts.length, "contract")}, ${count(tools.size, "tool")}`;
+  const looked = `${counted(contracts.length, "contract")}, ${counted(tools.size, "tool")}`;
   const notes = findings.filter(({ code }) => severityOf(code) === "note").length;
   const summary =
     findings.length === 0
       ? `${file}: nothing found in ${looked}`
-      : `${count(findings.length - notes, "warning")} and ${count(notes, "note")} in ${looked}`;
+      : `${counted(findings.length - notes, "warning")} and ${counted(notes, "note")} in ${looked}`;
   return {
     exitCode,
     text: [...findings.map(renderFinding), ...renderLoosening(loosening), summary].join("\n\n"),
@@ -45,10 +51,6 @@ function renderLoosening(loosening: readonly Loosening[]): readonly string[] {
     ({ tool, rule, otherwise }) => `  ${tool}: ${rule.id} says ${rule.verdict}, \`otherwise\` ${otherwise}`,
   );
   return [["rules that let calls through (any other rule can only make a verdict stricter):", ...rows].join("\n")];
-}
-
-function looseningJson({ tool, rule, otherwise }: Loosening): object {
-  return { tool, rule: rule.id, verdict: rule.verdict, otherwise };
 }
 
 function renderFinding({ code, message, span, hint }: Finding): string {
@@ -78,8 +80,4 @@ function asJson({ code, message, span, hint }: Finding): object {
 
 function pageOf(code: string): string {
   return `docs/findings/${code}.md`;
-}
-
-function count(items: number, what: string): string {
-  return `${items} ${what}${items === 1 ? "" : "s"}`;
 }

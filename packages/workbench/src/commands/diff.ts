@@ -13,7 +13,7 @@ import {
 } from "../analysis/mod.ts";
 import type { PolicySet } from "../../../readers/src/contract.ts";
 import { loadContracts, renderDiagnostics } from "../../../svc-gate/src/contract-files.ts";
-import { BadInput, type Outcome } from "../../../gate/src/cli/mod.ts";
+import { BadInput, counted, type Outcome } from "../../../gate/src/cli/mod.ts";
 
 export interface DiffOptions {
   readonly json: boolean;
@@ -44,12 +44,19 @@ export async function diffCommand(before: string, after: string, options: DiffOp
     const report = {
       tools: tools.map(forProgram),
       aliases,
-      settings: settings.map(settingForProgram),
+      // A setting belongs to no rule.
+      settings: settings.map(({ rule: _rule, instead: _instead, ...setting }) => setting),
     };
     return { exitCode, text: JSON.stringify(report), forPrograms: true };
   }
   const patch = options.text ? [patchOf([before, a.value], [after, b.value])] : [];
-  const blocks = [...patch, ...tools.map(block), ...aliasesBlock(aliases), ...settingsBlock(settings), total(tools)];
+  const blocks = [
+    ...patch,
+    ...tools.map(block),
+    ...listed("aliases of tools:", aliases.map(aliasText)),
+    ...listed("approvals of the mandate:", settings.map(changeText)),
+    total(tools),
+  ];
   return { exitCode, text: blocks.join("\n\n"), forPrograms: true };
 }
 
@@ -107,17 +114,12 @@ function causeText({ rule, instead }: ApprovalChange): string {
   return instead === null ? ` for ${rule}` : ` for ${rule}, where ${instead} may ask instead`;
 }
 
-function aliasesBlock(aliases: readonly AliasChange[]): readonly string[] {
-  if (aliases.length === 0) return [];
-  const lines = aliases.map(({ name, before, after, direction }) => {
-    return `  ${name}: ${before ?? "unknown"} -> ${after ?? "unknown"} (${direction})`;
-  });
-  return [["aliases of tools:", ...lines].join("\n")];
+function aliasText({ name, before, after, direction }: AliasChange): string {
+  return `${name}: ${before ?? "unknown"} -> ${after ?? "unknown"} (${direction})`;
 }
 
-function settingsBlock(settings: readonly ApprovalChange[]): readonly string[] {
-  if (settings.length === 0) return [];
-  return [["approvals of the mandate:", ...settings.map((change) => `  ${changeText(change)}`)].join("\n")];
+function listed(title: string, lines: readonly string[]): readonly string[] {
+  return lines.length === 0 ? [] : [[title, ...lines.map((line) => `  ${line}`)].join("\n")];
 }
 
 function shownLines(direction: Direction, { call, before, after }: Compared): readonly string[] {
@@ -140,7 +142,7 @@ function total(tools: readonly ToolDifference[]): string {
     const count = tools.filter((tool) => tool.answer === answer).length;
     return count === 0 ? [] : [`${count} ${answer}`];
   });
-  return `${tools.length} ${tools.length === 1 ? "tool" : "tools"}: ${counts.flat().join(", ")}`;
+  return `${counted(tools.length, "tool")}: ${counts.flat().join(", ")}`;
 }
 
 function forProgram({ tool, answer, shown, approvals, numbers, hostFacts, notes, defects }: ToolDifference): object {
@@ -154,11 +156,6 @@ function forProgram({ tool, answer, shown, approvals, numbers, hostFacts, notes,
     notes,
     defects: defects.map(callForProgram),
   };
-}
-
-/** A setting belongs to no rule. */
-function settingForProgram({ part, direction, before, after }: ApprovalChange): object {
-  return { part, direction, before, after };
 }
 
 /** Inputs and facts are JSON texts, so that their numbers stay exact. */

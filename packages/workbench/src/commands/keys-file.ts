@@ -1,6 +1,5 @@
-import { readFile } from "node:fs/promises";
 import type { KnownKey } from "../analysis/mod.ts";
-import { BadInput, whyNot } from "../../../gate/src/cli/mod.ts";
+import { BadInput, readText } from "../../../gate/src/cli/mod.ts";
 import { toolMatcher } from "../../../svc-gate/src/contract-files.ts";
 
 /**
@@ -9,7 +8,7 @@ import { toolMatcher } from "../../../svc-gate/src/contract-files.ts";
  * @throws BadInput if the file cannot be read, or is not such an output
  */
 export async function readKeys(file: string): Promise<readonly KnownKey[]> {
-  const keys = keysIn(await textOf(file));
+  const keys = keysIn(await readText(file));
   if (keys === undefined)
     throw new BadInput(`${file} is not a list of keys: write it with \`svc-gate keys list --json > ${file}\``);
   const tenants = new Set(keys.map(({ tenant }) => tenant));
@@ -21,14 +20,6 @@ export async function readKeys(file: string): Promise<readonly KnownKey[]> {
     .map(({ name, person, groups, scopes, tools }) => {
       return { name, person, groups, scopes, allowsTool: toolMatcher(tools) };
     });
-}
-
-async function textOf(file: string): Promise<string> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (error) {
-    throw new BadInput(`${file} cannot be read: ${whyNot(error)}`);
-  }
 }
 
 interface ListedKey extends Omit<KnownKey, "allowsTool"> {

@@ -58,8 +58,7 @@ async function outcomeOf(
   const lacking = lackingOf(round, without, min);
   const passed = round.files.every(({ results }) => results.every(({ failure }) => failure === undefined));
   const exitCode = passed && lacking.length === 0 ? 0 : 1;
-  if (json)
-    return { exitCode, text: JSON.stringify(roundJson(round, { ok: exitCode === 0, without })), forPrograms: true };
+  if (json) return { exitCode, text: JSON.stringify(roundJson(round, exitCode === 0, without)), forPrograms: true };
   const text = [
     ...round.files.map(printFile),
     ...(coverage ? [...round.subjects].map(([name, subject]) => printCoverage(name, subject.coverage)) : []),

@@ -6,14 +6,12 @@ import type { TestStep } from "./document.ts";
 import type { Round } from "./round.ts";
 import type { CaseResult, Failure } from "./run.ts";
 
-interface RoundState {
-  readonly ok: boolean;
-  /** Contracts without a test. */
-  readonly without: readonly string[];
-}
-
-/** The output of `svc-gate test --json`: see docs/guides/testing.md. */
-export function roundJson({ files, subjects }: Round, { ok, without }: RoundState): object {
+/**
+ * The output of `svc-gate test --json`: see docs/guides/testing.md.
+ *
+ * @param without contracts without a test
+ */
+export function roundJson({ files, subjects }: Round, ok: boolean, without: readonly string[]): object {
   const results = files.flatMap((file) => file.results);
   return {
     ok,

@@ -9,7 +9,7 @@ import type { Answered } from "./case-gate.ts";
 import { latest, type TestCall, type TestDecision, type TestOutcome, type TestStep } from "./document.ts";
 import type { FileResult } from "./round.ts";
 import { io, counted } from "../../../gate/src/cli/mod.ts";
-import type { Failure, Mismatch } from "./run.ts";
+import { isRule, type Failure, type Mismatch } from "./run.ts";
 
 /** One file for a person: a line for each case; for a failed one the expected result, the actual one and the reason. */
 export function printFile({ file, results }: FileResult): string {
@@ -37,7 +37,7 @@ export function printFailure(
   ];
   if (step.kind === "call" && explanation !== undefined && answered !== undefined) {
     const { rules } = explanation;
-    const shown = rules.filter(({ id, speaks }) => speaks !== null || isNamed(step.expect?.rule, id));
+    const shown = rules.filter(({ id, speaks }) => speaks !== null || isRule(step.expect?.rule, id));
     const { rule, reason } = answered.decision;
     lines.push("", `decided by ${rule}: ${reason.replace(/^Svc: /, "")}`, ...shown.flatMap(printRule));
     if (answered.isChanged) lines.push(`answered ${answered.answered}: ${answered.reason.replace(/^Svc: /, "")}`);
@@ -76,10 +76,6 @@ function callLines(
   if (answered === undefined) return [who, `  body      ${cut(body)}`];
   const { inputText, platformText } = answered.prepared.request;
   return [who, `  input     ${cut(inputText)}`, `  platform  ${cut(platformText ?? "none")}`];
-}
-
-function isNamed(rule: string | undefined, id: string): boolean {
-  return rule !== undefined && (rule === id || id.endsWith(`.${rule}`));
 }
 
 function printMismatch({ what, expected, came }: Mismatch): readonly string[] {

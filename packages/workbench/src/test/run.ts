@@ -173,7 +173,7 @@ function listed(names: readonly string[]): string {
 }
 
 /** Is it the same rule, with or without its contract? */
-function isRule(expected: string | undefined, id: string): boolean {
+export function isRule(expected: string | undefined, id: string): boolean {
   return expected === id || expected === shortName(id);
 }
 

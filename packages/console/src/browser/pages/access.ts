@@ -4,7 +4,7 @@ import type { GrantJson, StopJson, StopScope, StopSetJson } from "../../../../co
 import type { KeyJson, SessionJson } from "../../../../core/src/wire/mod.ts";
 import { el } from "../elements.ts";
 import { Button, Choice, Field, Tick } from "../fields.ts";
-import { Dialog, empty, Heads, panel, ProblemNote, Title, useAct, useAnswer, useFollowed } from "../parts.ts";
+import { Dialog, empty, panel, ProblemNote, table, Title, useAct, useAnswer, useFollowed } from "../parts.ts";
 import { GrantBounds } from "./grant-bounds.ts";
 import { missed } from "../live.ts";
 import { link } from "../route.ts";
@@ -210,31 +210,29 @@ function Keys({ session }: { readonly session: SessionJson }): JSX.Element {
     problem !== undefined && h(ProblemNote, { of: problem }),
     el.div(
       { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Keys" },
-      el.table(
-        { class: "list" },
-        h(Heads, { of: ["Name", "Person", "May", "Groups", "Last used", el.span({ class: "unseen" }, "Acts")] }),
-        el.tbody(
-          (value?.keys ?? []).map((key) =>
-            el.tr(
-              { key: `${key.tenant ?? ""}/${key.name}`, class: isRevoked(key) ? "off" : "" },
-              h(NameOfKey, { of: key }),
-              el.td(h(Text, { of: key.person ?? "" })),
-              el.td(key.scopes.join(", ")),
-              el.td(h(Text, { of: key.groups.join(", ") })),
-              el.td(key.last_used === null ? "never" : h(Ago, { at: Date.parse(key.last_used) })),
-              el.td(
-                // A path of this console reaches only the keys of its own tenant. A name may exist in several.
-                !isRevoked(key) &&
-                  key.tenant === session.tenant &&
-                  el.button(
-                    { type: "button", class: "small", onClick: () => setRevoking(key) },
-                    "Revoke …",
-                    el.span({ class: "unseen" }, ` ${key.name}`),
-                  ),
-              ),
+      table(
+        "list",
+        (value?.keys ?? []).map((key) =>
+          el.tr(
+            { key: `${key.tenant ?? ""}/${key.name}`, class: isRevoked(key) ? "off" : "" },
+            h(NameOfKey, { of: key }),
+            el.td(h(Text, { of: key.person ?? "" })),
+            el.td(key.scopes.join(", ")),
+            el.td(h(Text, { of: key.groups.join(", ") })),
+            el.td(key.last_used === null ? "never" : h(Ago, { at: Date.parse(key.last_used) })),
+            el.td(
+              // A path of this console reaches only the keys of its own tenant. A name may exist in several.
+              !isRevoked(key) &&
+                key.tenant === session.tenant &&
+                el.button(
+                  { type: "button", class: "small", onClick: () => setRevoking(key) },
+                  "Revoke …",
+                  el.span({ class: "unseen" }, ` ${key.name}`),
+                ),
             ),
           ),
         ),
+        { heads: ["Name", "Person", "May", "Groups", "Last used", el.span({ class: "unseen" }, "Acts")] },
       ),
     ),
     revoking !== undefined &&

@@ -16,11 +16,12 @@ import {
   Command,
   Facts,
   FactsSource,
-  Heads,
   panel,
   ProblemNote,
   State,
+  table,
   Title,
+  textLink,
   useAnswer,
   useFollowed,
   Verdict,
@@ -168,10 +169,7 @@ function Asked({ approval }: { readonly approval: ApprovalDetailJson }): JSX.Ele
           "Session",
           session === null
             ? "none"
-            : el.a(
-                { href: link(`/receipts${queryText({ session_id: session, kind: "check" })}`) },
-                h(Text, { of: session }),
-              ),
+            : textLink(`/receipts${queryText({ session_id: session, kind: "check" })}`, session),
         ],
         ["Asked", asked === 1 ? "once" : `${asked} times. One decision is for all of them`],
         ["Receipt", el.a({ href: link(`/receipts/${receipt}`) }, String(receipt))],
@@ -265,11 +263,13 @@ function LastFive({ approval, input }: { readonly approval: ApprovalDetailJson; 
     problem !== undefined && h(ProblemNote, { of: problem }),
     value !== undefined && calls.length === 0 && el.p({ class: "quiet" }, "This key has not called this tool before."),
     calls.length > 0 &&
-      el.table(
-        { class: "like" },
-        el.caption({ class: "quiet" }, "Bold: not the same as in this call."),
-        h(Heads, { of: ["Answer", "Input"] }),
-        el.tbody(calls.map((call) => h(Like, { key: call.seq, call, now }))),
+      table(
+        "like",
+        calls.map((call) => h(Like, { key: call.seq, call, now })),
+        {
+          caption: el.caption({ class: "quiet" }, "Bold: not the same as in this call."),
+          heads: ["Answer", "Input"],
+        },
       ),
   );
 }
@@ -350,7 +350,7 @@ function Timeline({ approval }: { readonly approval: ApprovalDetailJson }): JSX.
           { key: seq, class: seq === approval.receipt ? "here" : "" },
           h(Verdict, { of: answered ?? "" }),
           " ",
-          el.a({ href: link(`/receipts/${seq}`) }, h(Text, { of: tool ?? "" })),
+          textLink(`/receipts/${seq}`, tool ?? ""),
           " ",
           h(Ago, { at }),
         ),

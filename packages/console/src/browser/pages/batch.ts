@@ -3,8 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ApprovalDetailJson, ApprovalJson } from "../../../../core/src/approvals/mod.ts";
 import { el } from "../elements.ts";
 import { Button } from "../fields.ts";
-import { ask, type Problem } from "../gate.ts";
-import { callMembers, Dialog, FactsSource, ProblemNote, useAnswer } from "../parts.ts";
+import { callMembers, Dialog, FactsSource, useAct, useAnswer } from "../parts.ts";
 import { reasonText, Text } from "../text.ts";
 import { callRoom, CallText, isCallShownWhole, opensText } from "../tree.ts";
 import { Comment, denialsText, noReason } from "./comment.ts";
@@ -19,21 +18,16 @@ const decisionsMax = 50;
 /** Every whole call of a selection, then one confirmation that says how many. All are decided, or none. */
 export default function BatchDialog({ approvals, onClose }: BatchProps): JSX.Element {
   const [comment, setComment] = useState("");
-  const [problem, setProblem] = useState<Problem | undefined>(undefined);
-  const [isBusy, setBusy] = useState(false);
+  const { act, refuse, isBusy, note } = useAct();
   /** The loaded calls, and whether the dialog shows them whole. */
   const [loaded, setLoaded] = useState<ReadonlyMap<string, boolean>>(new Map());
   const [listed] = useState(approvals.slice(0, decisionsMax));
   const count = listed.length;
   const isOff = isBusy || !listed.every(({ id }) => loaded.has(id));
   const decide = async (decision: "approve" | "deny"): Promise<void> => {
-    if (decision === "deny" && comment.trim() === "") return setProblem(noReason);
-    setBusy(true);
+    if (decision === "deny" && comment.trim() === "") return refuse(noReason);
     const decisions = listed.map(({ id, hash }) => ({ id, hash, decision, comment }));
-    const answer = await ask("/approvals/decide", { body: JSON.stringify({ decisions }) });
-    setBusy(false);
-    if (answer.ok) onClose();
-    else setProblem(answer.problem);
+    return act("/approvals/decide", JSON.stringify({ decisions }), onClose);
   };
   return h(
     Dialog,
@@ -57,7 +51,7 @@ export default function BatchDialog({ approvals, onClose }: BatchProps): JSX.Ele
       h(Comment, { id: "batch-comment", value: comment, onText: setComment }),
       el.p({ class: "quiet" }, denialsText),
       [...loaded.values()].includes(false) && el.p({ class: "note" }, opensText),
-      problem !== undefined && h(ProblemNote, { of: problem }),
+      note,
       el.div(
         { class: "two" },
         h(Button, { kind: "deny", isOff, onPress: () => decide("deny") }, `Deny all ${count}`),

@@ -1,8 +1,8 @@
-import { h, type JSX } from "preact";
+import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { el } from "../elements.ts";
-import { Heads } from "../parts.ts";
+import { table } from "../parts.ts";
 import { dayText, momentText, secondText } from "../time.ts";
 
 export interface Line {
@@ -52,18 +52,16 @@ export default function Chart({ title, times, end, lines }: ChartProps): JSX.Ele
     el.div({ ref: box, class: "plot", "aria-hidden": "true" }),
     el.details(
       el.summary(`${title}, as a table`),
-      el.table(
-        { class: "list" },
-        h(Heads, { of: ["From", ...lines.map(({ label }) => label)] }),
-        el.tbody(
-          times.map((at, row) =>
-            el.tr(
-              { key: at },
-              el.th({ scope: "row" }, momentText(at)),
-              lines.map(({ label, values }) => el.td({ key: label }, values[row] ?? 0)),
-            ),
+      table(
+        "list",
+        times.map((at, row) =>
+          el.tr(
+            { key: at },
+            el.th({ scope: "row" }, momentText(at)),
+            lines.map(({ label, values }) => el.td({ key: label }, values[row] ?? 0)),
           ),
         ),
+        { heads: ["From", ...lines.map(({ label }) => label)] },
       ),
     ),
   );

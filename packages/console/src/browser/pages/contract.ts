@@ -4,7 +4,7 @@ import type { InForceJson, ReceiptJson, ReceiptPage, ReportJson } from "../../..
 import { el } from "../elements.ts";
 import { ask, commandText, queryText } from "../gate.ts";
 import { diffLines, type DiffLine } from "../lines.ts";
-import { empty, Loading, panel, ProblemNote, Title, useAnswer } from "../parts.ts";
+import { empty, Loading, panel, ProblemNote, table, Title, useAnswer } from "../parts.ts";
 import { link, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago } from "../time.ts";
@@ -64,7 +64,7 @@ function Lines({ text, counts, rule: wanted }: LinesProps): JSX.Element {
   });
   return el.div(
     { class: "scroll", tabIndex: 0, role: "region", "aria-label": "The contract's text" },
-    el.table({ class: "source" }, el.tbody(rows)),
+    table("source", rows),
   );
 }
 
@@ -121,16 +121,14 @@ function Diff({ seq }: { readonly seq: number }): JSX.Element {
   );
   return el.div(
     { class: "scroll", tabIndex: 0, role: "region", "aria-label": "The change" },
-    el.table(
-      { class: "source diff" },
-      el.tbody(
-        near.map(({ kind, text, number }, at) =>
-          el.tr(
-            { key: at, class: kind },
-            el.td({ class: "number" }, number),
-            el.td({ class: "mark" }, marks[kind]),
-            el.td({ class: "line" }, h(SourceLine, { of: text })),
-          ),
+    table(
+      "source diff",
+      near.map(({ kind, text, number }, at) =>
+        el.tr(
+          { key: at, class: kind },
+          el.td({ class: "number" }, number),
+          el.td({ class: "mark" }, marks[kind]),
+          el.td({ class: "line" }, h(SourceLine, { of: text })),
         ),
       ),
     ),

@@ -108,7 +108,7 @@ function DecideForm(props: DecideFormProps): JSX.Element {
     if (comment.trim() === "") form.current?.querySelector("textarea")?.focus();
     return send("deny");
   };
-  const isMine = hasVoted(approval, session);
+  const isMine = approval.decisions.some(({ decision, person }) => decision === "approve" && person === session.person);
   const isGiven = isMine || approval.status === "approved";
   const offer = approval.grants_allowed;
   return h(
@@ -142,10 +142,6 @@ function DecideForm(props: DecideFormProps): JSX.Element {
       ),
     ),
   );
-}
-
-function hasVoted({ decisions }: ApprovalDetailJson, session: SessionJson): boolean {
-  return decisions.some(({ decision, person }) => decision === "approve" && person === session.person);
 }
 
 interface Decided {

@@ -6,7 +6,7 @@ import { el } from "../elements.ts";
 import { ask, queryText, type Problem } from "../gate.ts";
 import { later } from "../later.ts";
 import { listen } from "../live.ts";
-import { empty, Loading, ProblemNote, State, Title, toggled } from "../parts.ts";
+import { empty, Loading, ProblemNote, State, tabs, Title, toggled } from "../parts.ts";
 import { go, link, setQuery, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago, Countdown } from "../time.ts";
@@ -97,20 +97,7 @@ function Head({ show, count, onHelp }: HeadProps): JSX.Element {
   return h(
     Title,
     { text: "Inbox", count },
-    el.nav(
-      { class: "tabs", "aria-label": "Which approvals" },
-      shows.map(([name, label]) =>
-        el.a(
-          {
-            key: name,
-            class: "tab",
-            href: link(name === "" ? "/" : `/?show=${name}`),
-            "aria-current": show === name ? "page" : undefined,
-          },
-          label,
-        ),
-      ),
-    ),
+    tabs({ label: "Which approvals", all: shows, shown: show }, (name) => (name === "" ? "/" : `/?show=${name}`)),
     el.button({ type: "button", class: "small", onClick: onHelp }, "Keyboard ", el.kbd("?")),
   );
 }

@@ -1,6 +1,6 @@
 import { h, type JSX } from "preact";
 import { el } from "../elements.ts";
-import { Dialog } from "../parts.ts";
+import { Dialog, table } from "../parts.ts";
 
 const keys = [
   ["j", "the next call"],
@@ -16,9 +16,9 @@ export function KeysHelp({ onClose }: { readonly onClose: () => void }): JSX.Ele
   return h(
     Dialog,
     { title: "Keyboard", onClose },
-    el.table(
-      { class: "keys" },
-      el.tbody(keys.map(([key, what]) => el.tr({ key }, el.th({ scope: "row" }, el.kbd(key)), el.td(what)))),
+    table(
+      "keys",
+      keys.map(([key, what]) => el.tr({ key }, el.th({ scope: "row" }, el.kbd(key)), el.td(what))),
     ),
   );
 }

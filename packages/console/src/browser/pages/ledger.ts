@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { EndpointsJson, SessionJson, VerifiedJson } from "../../../../core/src/wire/mod.ts";
 import { el } from "../elements.ts";
 import { Button } from "../fields.ts";
-import { Command, Facts, panel, ProblemNote, Title, useAct, useAnswer } from "../parts.ts";
+import { Command, Facts, panel, ProblemNote, table, Title, useAct, useAnswer } from "../parts.ts";
 import { Text } from "../text.ts";
 import { Ago, Moment } from "../time.ts";
 
@@ -72,19 +72,17 @@ function Verified({ check, at }: { readonly check: VerifiedJson; readonly at: nu
     ),
     el.p({ class: "quiet" }, "Verified ", h(Ago, { at })),
     anchors.length > 0 &&
-      el.table(
-        { class: "list" },
-        el.caption("Who vouches for the rows"),
-        el.tbody(
-          anchors.map(({ by, seq, at: when }) =>
-            el.tr(
-              { key: by },
-              el.th({ scope: "row" }, h(Text, { of: by })),
-              el.td(`up to row ${seq}`),
-              el.td(when === null ? "" : h(Ago, { at: when })),
-            ),
+      table(
+        "list",
+        anchors.map(({ by, seq, at: when }) =>
+          el.tr(
+            { key: by },
+            el.th({ scope: "row" }, h(Text, { of: by })),
+            el.td(`up to row ${seq}`),
+            el.td(when === null ? "" : h(Ago, { at: when })),
           ),
         ),
+        { caption: el.caption("Who vouches for the rows") },
       ),
     note !== undefined && el.p({ class: "note" }, h(Text, { of: note })),
   );

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ExplainedJson, ReceiptJson, SessionJson } from "../../../../core/src/wire/mod.ts";
 import { el } from "../elements.ts";
 import { queryText } from "../gate.ts";
-import { callMembers, Facts, FactsSource, Loading, panel, Title, useAnswer, Verdict } from "../parts.ts";
+import { callMembers, Facts, FactsSource, Loading, panel, Title, textLink, useAnswer, Verdict } from "../parts.ts";
 import { askedIn, prove, type Proof } from "../proof.ts";
 import { link } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
@@ -99,13 +99,9 @@ function About({ receipt }: { readonly receipt: ReceiptJson }): JSX.Element {
   if (verdict !== answered && typeof answered === "string")
     rows.push(["Answered", el.span(h(Verdict, { of: answered }), ` in mode ${mode ?? ""}`)]);
   if (typeof rule === "string") rows.push(["Rule", h(Text, { of: rule })]);
-  if (typeof key === "string")
-    rows.push(["Key", el.a({ href: link(`/receipts${queryText({ key })}`) }, h(Text, { of: key }))]);
+  if (typeof key === "string") rows.push(["Key", textLink(`/receipts${queryText({ key })}`, key)]);
   if (typeof session === "string")
-    rows.push([
-      "Session",
-      el.a({ href: link(`/receipts${queryText({ session_id: session })}`) }, h(Text, { of: session })),
-    ]);
+    rows.push(["Session", textLink(`/receipts${queryText({ session_id: session })}`, session)]);
   if (typeof mode === "string") rows.push(["Mode", mode]);
   if (typeof contract === "string")
     rows.push([

@@ -4,7 +4,7 @@ import type { ReceiptJson, ReceiptPage } from "../../../../core/src/wire/mod.ts"
 import { el } from "../elements.ts";
 import { queryText } from "../gate.ts";
 import { listen } from "../live.ts";
-import { empty, Heads, Title, useAnswer, Verdict } from "../parts.ts";
+import { empty, table, Title, useAnswer, Verdict } from "../parts.ts";
 import { link, setQuery, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago, momentText } from "../time.ts";
@@ -109,12 +109,11 @@ function Filters({ query }: { readonly query: URLSearchParams }): JSX.Element {
 }
 
 function Table({ receipts }: { readonly receipts: readonly ReceiptJson[] }): JSX.Element {
-  return el.table(
-    { class: "list receipts" },
-    el.caption({ class: "unseen" }, "Receipts, the newest first"),
-    h(Heads, { of: ["Row", "Answer", "Tool and reason", "Key", "Session", "When"] }),
-    el.tbody(receipts.map((receipt) => h(Line, { key: receipt.seq, receipt }))),
-  );
+  const lines = receipts.map((receipt) => h(Line, { key: receipt.seq, receipt }));
+  return table("list receipts", lines, {
+    caption: el.caption({ class: "unseen" }, "Receipts, the newest first"),
+    heads: ["Row", "Answer", "Tool and reason", "Key", "Session", "When"],
+  });
 }
 
 function Line({ receipt }: { readonly receipt: ReceiptJson }): JSX.Element {

@@ -4,8 +4,8 @@ import type { DecidedRule, ReportJson, SessionJson, SliceJson } from "../../../.
 import { el } from "../elements.ts";
 import { queryText } from "../gate.ts";
 import { later } from "../later.ts";
-import { empty, Heads, panel, Title, useAnswer, Verdict } from "../parts.ts";
-import { link, useRoute } from "../route.ts";
+import { empty, panel, table, tabs, Title, textLink, useAnswer, Verdict } from "../parts.ts";
+import { useRoute } from "../route.ts";
 import { Text } from "../text.ts";
 import { lengthText, Moment } from "../time.ts";
 import type { Line } from "./chart.ts";
@@ -34,20 +34,7 @@ export default function Rollout({ session }: { readonly session: SessionJson }):
     h(
       Title,
       { text: "Rollout" },
-      el.nav(
-        { class: "tabs", "aria-label": "Period" },
-        spans.map(([name, label]) =>
-          el.a(
-            {
-              key: name,
-              class: "tab",
-              href: link(name === "" ? "/rollout" : `/rollout?days=${name}`),
-              "aria-current": days === name ? "page" : undefined,
-            },
-            label,
-          ),
-        ),
-      ),
+      tabs({ label: "Period", all: spans, shown: days }, (name) => `/rollout${queryText({ days: name })}`),
     ),
     note,
     value?.receipts === 0 &&
@@ -78,32 +65,25 @@ function Found({ report, mode }: { readonly report: ReportJson; readonly mode: s
       counterNames(slices).map((name) => h(Money, { key: name, name, times, end, slices })),
       h(Shares, {
         title: "By rule",
-        lines: report.by_rule.map(({ rule, verdict, receipts: count }) => ({
-          name: rule,
-          verdict,
-          count,
-          href: `/contract${queryText({ rule })}`,
-        })),
+        lines: report.by_rule.map((line) => {
+          return { ...line, name: line.rule, href: `/contract${queryText({ rule: line.rule })}` };
+        }),
       }),
       h(Shares, {
         title: "By tool",
-        lines: report.by_tool.map(({ tool, verdict, receipts: count }) => ({
-          name: tool,
-          verdict,
-          count,
-          href: `/receipts${queryText({ tool_name: tool, verdict })}`,
-        })),
+        lines: report.by_tool.map((line) => {
+          const { tool, verdict } = line;
+          return { ...line, name: tool, href: `/receipts${queryText({ tool_name: tool, verdict })}` };
+        }),
       }),
       h(Shares, {
         title: "By session",
-        lines: report.by_session.map(({ session, key, verdict, receipts: count }) => ({
-          name: session ?? "no session",
-          key,
-          verdict,
-          count,
-          // No filter finds the calls without a session.
-          ...(session !== null && { href: `/receipts${queryText({ session_id: session, key, verdict })}` }),
-        })),
+        // No filter finds the calls without a session.
+        lines: report.by_session.map((line) => {
+          const { session, key, verdict } = line;
+          const href = session === null ? undefined : `/receipts${queryText({ session_id: session, key, verdict })}`;
+          return { ...line, name: session ?? "no session", href };
+        }),
       }),
       h(Decided, { rules: report.approvals }),
       h(Outcomes, { report }),
@@ -117,15 +97,11 @@ function counted(count: number, noun: string): string {
 }
 
 function verdictLines(slices: readonly SliceJson[]): readonly Line[] {
+  const of = (verdict: keyof SliceJson["verdicts"]): number[] => slices.map(({ verdicts }) => verdicts[verdict]);
   return [
-    { label: "ALLOW", colour: "--allow", values: slices.map(({ verdicts: counts }) => counts.ALLOW) },
-    {
-      label: "ESCALATE",
-      colour: "--escalate",
-      dash: [6, 4],
-      values: slices.map(({ verdicts: counts }) => counts.ESCALATE),
-    },
-    { label: "BLOCK", colour: "--block", dash: [2, 3], values: slices.map(({ verdicts: counts }) => counts.BLOCK) },
+    { label: "ALLOW", colour: "--allow", values: of("ALLOW") },
+    { label: "ESCALATE", colour: "--escalate", dash: [6, 4], values: of("ESCALATE") },
+    { label: "BLOCK", colour: "--block", dash: [2, 3], values: of("BLOCK") },
   ];
 }
 
@@ -168,37 +144,35 @@ function Money({ name, times, end, slices }: MoneyProps): JSX.Element {
 interface Share {
   readonly name: string;
   readonly verdict: string;
-  readonly count: number;
+  readonly receipts: number;
   /** The key that the session belongs to. */
   readonly key?: string;
-  readonly href?: string;
+  readonly href: string | undefined;
 }
 
 const shareRows = 12;
 
 function Shares({ title, lines }: { readonly title: string; readonly lines: readonly Share[] }): JSX.Element {
-  const most = Math.max(1, ...lines.map(({ count }) => count));
+  const most = Math.max(1, ...lines.map(({ receipts }) => receipts));
   return panel(
     title,
     lines.length === 0 && el.p({ class: "quiet" }, "Nothing was refused or held."),
-    el.table(
-      { class: "shares" },
-      el.tbody(
-        lines
-          .slice(0, shareRows)
-          .map(({ name, key = "", verdict, count, href }) =>
-            el.tr(
-              { key: JSON.stringify([name, key, verdict]) },
-              el.th(
-                { scope: "row" },
-                href === undefined ? h(Text, { of: name }) : el.a({ href: link(href) }, h(Text, { of: name })),
-                key !== "" && el.span({ class: "quiet" }, " of key ", h(Text, { of: key })),
-              ),
-              el.td(verdict !== "" && h(Verdict, { of: verdict })),
-              el.td(h(Bar, { share: count / most, of: verdict }), " ", count.toLocaleString()),
+    table(
+      "shares",
+      lines
+        .slice(0, shareRows)
+        .map(({ name, key = "", verdict, receipts, href }) =>
+          el.tr(
+            { key: JSON.stringify([name, key, verdict]) },
+            el.th(
+              { scope: "row" },
+              href === undefined ? h(Text, { of: name }) : textLink(href, name),
+              key !== "" && el.span({ class: "quiet" }, " of key ", h(Text, { of: key })),
             ),
+            el.td(verdict !== "" && h(Verdict, { of: verdict })),
+            el.td(h(Bar, { share: receipts / most, of: verdict }), " ", receipts.toLocaleString()),
           ),
-      ),
+        ),
     ),
     lines.length > shareRows && el.p({ class: "quiet" }, `and ${lines.length - shareRows} more`),
   );
@@ -219,36 +193,34 @@ function Decided({ rules }: { readonly rules: readonly DecidedRule[] }): JSX.Ele
     rules.length > 0 &&
       el.div(
         { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Decisions by rule" },
-        el.table(
-          { class: "list" },
-          h(Heads, {
-            of: ["Rule", "Opened", "Approved", "Denied", "Expired", "Under 3 s", "Median to decide", "90 % within"],
-          }),
-          el.tbody(
-            rules.map((each) =>
-              el.tr(
-                { key: each.rule },
-                el.th(
-                  { scope: "row" },
-                  el.a({ href: link(`/contract${queryText({ rule: each.rule })}`) }, h(Text, { of: each.rule })),
-                  each.always !== null &&
-                    el.p(
-                      { class: "note" },
-                      each.always === "approved"
-                        ? "always approved: does a person need to decide it?"
-                        : "always denied: should the contract block it?",
-                    ),
-                ),
-                el.td(each.opened),
-                el.td(`${each.approved} (${share(each.approved, each.approved + each.denied)})`),
-                el.td(each.denied),
-                el.td(each.expired_share === null ? "-" : `${Math.round(each.expired_share * 100)} %`),
-                el.td(each.fast),
-                el.td(time(each.median_ms)),
-                el.td(time(each.p90_ms)),
+        table(
+          "list",
+          rules.map((each) =>
+            el.tr(
+              { key: each.rule },
+              el.th(
+                { scope: "row" },
+                textLink(`/contract${queryText({ rule: each.rule })}`, each.rule),
+                each.always !== null &&
+                  el.p(
+                    { class: "note" },
+                    each.always === "approved"
+                      ? "always approved: does a person need to decide it?"
+                      : "always denied: should the contract block it?",
+                  ),
               ),
+              el.td(each.opened),
+              el.td(`${each.approved} (${share(each.approved, each.approved + each.denied)})`),
+              el.td(each.denied),
+              el.td(each.expired_share === null ? "-" : `${Math.round(each.expired_share * 100)} %`),
+              el.td(each.fast),
+              el.td(time(each.median_ms)),
+              el.td(time(each.p90_ms)),
             ),
           ),
+          {
+            heads: ["Rule", "Opened", "Approved", "Denied", "Expired", "Under 3 s", "Median to decide", "90 % within"],
+          },
         ),
       ),
   );
@@ -265,15 +237,13 @@ function Outcomes({ report }: { readonly report: ReportJson }): JSX.Element {
   return panel(
     "Outcomes",
     el.p({ class: "quiet" }, `${counted(all, "call")} let through in assist or enforce mode.`),
-    el.table(
-      { class: "shares" },
-      el.tbody(
-        rows.map(([name, count]) =>
-          el.tr(
-            { key: name },
-            el.th({ scope: "row" }, name),
-            el.td(h(Bar, { share: count / Math.max(1, all) }), " ", count.toLocaleString()),
-          ),
+    table(
+      "shares",
+      rows.map(([name, count]) =>
+        el.tr(
+          { key: name },
+          el.th({ scope: "row" }, name),
+          el.td(h(Bar, { share: count / Math.max(1, all) }), " ", count.toLocaleString()),
         ),
       ),
     ),
@@ -290,15 +260,13 @@ function Forecast({ report, mode }: { readonly report: ReportJson; readonly mode
       hour !== null && el.span(`, at most ${hour.approvals} in one hour (`, h(Moment, { at: hour.from }), ")"),
       ".",
     ),
-    el.table(
-      { class: "shares" },
-      el.tbody(
-        rules
-          .slice(0, shareRows)
-          .map(({ rule, per_day: a }) =>
-            el.tr({ key: rule }, el.th({ scope: "row" }, h(Text, { of: rule })), el.td(`${a} a day`)),
-          ),
-      ),
+    table(
+      "shares",
+      rules
+        .slice(0, shareRows)
+        .map(({ rule, per_day: a }) =>
+          el.tr({ key: rule }, el.th({ scope: "row" }, h(Text, { of: rule })), el.td(`${a} a day`)),
+        ),
     ),
   );
 }

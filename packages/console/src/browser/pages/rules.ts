@@ -1,7 +1,7 @@
 import { h, type JSX } from "preact";
 import type { ExplainedJson, ExplainedPart, ExplainedRule } from "../../../../core/src/wire/mod.ts";
 import { el } from "../elements.ts";
-import { Loading, panel, useAnswer, Verdict } from "../parts.ts";
+import { Loading, panel, table, useAnswer, Verdict } from "../parts.ts";
 import { Text } from "../text.ts";
 
 interface RulesOfProps {
@@ -38,14 +38,12 @@ export function RuleList({ explained }: { readonly explained: ExplainedJson }): 
         silent.map((rule) => h(Rule, { key: rule.id, rule })),
       ),
     explained.counters.length > 0 &&
-      el.table(
-        { class: "counters" },
-        el.caption("Counters before the call"),
-        el.tbody(
-          explained.counters.map(({ name, value }) =>
-            el.tr({ key: name }, el.th({ scope: "row" }, h(Text, { of: name })), el.td(value ?? "not read")),
-          ),
+      table(
+        "counters",
+        explained.counters.map(({ name, value }) =>
+          el.tr({ key: name }, el.th({ scope: "row" }, h(Text, { of: name })), el.td(value ?? "not read")),
         ),
+        { caption: el.caption("Counters before the call") },
       ),
   );
 }

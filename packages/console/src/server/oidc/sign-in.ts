@@ -35,11 +35,13 @@ interface NamedKey {
 interface PersonKeys {
   /** Reads what other gates have recorded. */
   catchUp(): Promise<void>;
-  /** Undefined if the key cannot decide at this time, in milliseconds since the epoch. */
-  voter(of: NamedKey, at: number): object | undefined;
   /** Records the groups that the provider states. */
   stateGroups(of: NamedKey, groups: readonly string[]): Promise<Result<void, Refusal>>;
-  standing(of: NamedKey): { readonly record: { readonly digest: unknown } } | undefined;
+  readonly held: {
+    /** Undefined if the key cannot decide at this time, in milliseconds since the epoch. */
+    voter(of: NamedKey, at: number): object | undefined;
+    standing(of: NamedKey): { readonly record: { readonly digest: unknown } } | undefined;
+  };
 }
 
 /**

@@ -43,13 +43,12 @@ function rulesWithoutAsking({ rules }: ContractDocument): readonly Finding[] {
 
 /** The approvals of the contract and its tools: the defaults of their rules. */
 function sharedApprovals(document: ContractDocument, places: readonly Place[]): readonly Finding[] {
-  const found: Finding[] = [];
-  for (const place of places) {
+  const found = places.flatMap((place) => {
     const tool = document.tools.get(place.subject.tool);
-    if (tool?.approval === undefined) continue;
+    if (tool?.approval === undefined) return [];
     const uses = (member: Member): boolean => isUsed(place, member);
-    found.push(...unusedMembers(tool.approval, tool.span, { of: `\`${place.subject.tool}\``, uses }));
-  }
+    return unusedMembers(tool.approval, tool.span, { of: `\`${place.subject.tool}\``, uses });
+  });
   if (document.approval === undefined) return found;
   const uses = (member: Member): boolean =>
     places.some((place) => {

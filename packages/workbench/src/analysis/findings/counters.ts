@@ -3,17 +3,18 @@ import { walk, type Core, type CounterDocument, type Syntax } from "../../../../
 import { directionOf } from "../formula/direction.ts";
 import type { Finding } from "./finding.ts";
 import { impossible } from "../formula/reasoner.ts";
-import { heldName, isFalse, presenceOf, type Subject } from "../formula/subject.ts";
+import { heldName, isFalse, presenceOf, readsRoot, type Subject } from "../formula/subject.ts";
 
 /** Counters that the agent can escape, or that count the wrong calls. */
 export function findInCounters(subjects: readonly Subject[]): readonly Finding[] {
   const counters = [...Map.groupBy(subjects, ({ document }) => document).values()].flatMap(countersOf);
-  const findings: Finding[] = [];
-  for (const counter of counters) {
-    findings.push(...keyFindings(counter, counters), ...countingFindings(counter));
-    findings.push(...sessionFindings(counter), ...lifetimeFindings(counter), ...settlingFindings(counter, counters));
-  }
-  return findings;
+  return counters.flatMap((counter) => [
+    ...keyFindings(counter, counters),
+    ...countingFindings(counter),
+    ...sessionFindings(counter),
+    ...lifetimeFindings(counter),
+    ...settlingFindings(counter, counters),
+  ]);
 }
 
 interface CounterInUse {
@@ -217,16 +218,13 @@ function settlingFindings(counter: CounterInUse, all: readonly CounterInUse[]): 
 /** Without a session, a counter per session reads 0: it is not a limit, unless a session is required. */
 function sessionFindings({ name, document, parts, uses }: CounterInUse): readonly Finding[] {
   if (!parts.has("session")) return [];
-  const open: Use[] = [];
-  for (const use of uses) {
-    if (!use.limits) continue;
-    const { subject, span } = use;
+  const first = uses.find(({ limits, subject, span }) => {
+    if (!limits) return false;
     const stops = subject.rules.filter(({ verdict }) => verdict !== "ALLOW").map(({ when }) => isFalse(when));
     const without = isFalse(presenceOf("session.present", span));
-    const others = stops.filter(({ core }) => readsSession(core));
-    if (!impossible(subject, without, ...others)) open.push(use);
-  }
-  const [first] = open;
+    const others = stops.filter(({ core }) => readsRoot(core, "session.present"));
+    return !impossible(subject, without, ...others);
+  });
   if (first === undefined) return [];
   return [
     {
@@ -251,8 +249,4 @@ function lifetimeFindings({ name, document, parts, uses }: CounterInUse): readon
       hint: "add `within:`, such as `within: 30d`",
     },
   ];
-}
-
-function readsSession(core: Core): boolean {
-  return [...walk(core)].some((part) => part.op === "root" && part.root === "session.present");
 }

@@ -19,14 +19,20 @@ export function declaredFacts({ platform }: ContractDocument): readonly Declared
 }
 
 function factsIn(schema: Node, path: string): readonly DeclaredFact[] {
-  const properties = schema.kind === "map" ? schema.entries.get("properties")?.value : undefined;
-  if (properties?.kind !== "map") return [];
-  return [...properties.entries].flatMap(([name, { key, value }]) => {
+  return propertiesOf(schema).flatMap(([name, { key, value }]) => {
     const own = `${path}.${name}`;
     const isLimited = value.kind === "map" && ["enum", "const", "format"].some((word) => value.entries.has(word));
     return [{ path: own, span: key.span, kind: kindOf(value), isLimited }, ...factsIn(value, own)];
   });
 }
+
+/** The members that a schema declares. */
+export function propertiesOf(schema: Node | undefined): readonly (readonly [name: string, entry: Entry])[] {
+  const properties = schema?.kind === "map" ? schema.entries.get("properties")?.value : undefined;
+  return properties?.kind === "map" ? [...properties.entries] : [];
+}
+
+type Entry = NonNullable<ReturnType<(Node & { readonly kind: "map" })["entries"]["get"]>>;
 
 function kindOf(schema: Node): DeclaredFact["kind"] {
   const type = schema.kind === "map" ? schema.entries.get("type")?.value : undefined;

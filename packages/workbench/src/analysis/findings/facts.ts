@@ -4,12 +4,15 @@ import { formulaOf, type Formula } from "../formula/formula.ts";
 import type { Linear } from "../formula/linear.ts";
 import { impossible } from "../formula/reasoner.ts";
 import {
+  compared,
   conditionPlace,
   isFalse,
   isTrue,
   presenceOf,
+  readsRoot,
   rulesOf,
   shortName,
+  zeroAt,
   type RuleOnTools,
   type Subject,
 } from "../formula/subject.ts";
@@ -17,22 +20,19 @@ import { keyOf } from "../formula/key.ts";
 
 /** Rules that an absent fact, or a negative number, bypasses. */
 export function findInFacts(subjects: readonly Subject[]): readonly Finding[] {
-  const findings: Finding[] = [];
-  for (const each of rulesOf(subjects)) {
-    if (each.rule.verdict === "ALLOW") continue;
-    findings.push(
+  return rulesOf(subjects)
+    .filter(({ rule }) => rule.verdict !== "ALLOW")
+    .flatMap((each) => [
       ...platformFindings(each),
       ...(each.rule.verdict === "BLOCK" ? factFindings(each) : []),
       ...negativeFindings(each),
-    );
-  }
-  return findings;
+    ]);
 }
 
 function platformFindings({ id, rule, document, places }: RuleOnTools): readonly Finding[] {
   for (const { subject, rule: own } of places) {
     const present = presenceOf("platform.present", own.when.span);
-    if (!readsPlatform(own.when) || impossible(subject, isFalse(present))) continue;
+    if (!readsRoot(own.when, "platform") || impossible(subject, isFalse(present))) continue;
     if (!isSkipped(own.id, isFalse(present).core, { subject, own: own.when })) continue;
     return [
       {
@@ -46,25 +46,16 @@ function platformFindings({ id, rule, document, places }: RuleOnTools): readonly
   return [];
 }
 
-function readsPlatform(core: Core): boolean {
-  return [...walk(core)].some((part) => part.op === "root" && part.root === "platform");
-}
-
 /** Facts that may be missing, so that a BLOCK is skipped and no other rule replaces it. */
 function factFindings({ id, rule, document, places }: RuleOnTools): readonly Finding[] {
-  const found: Finding[] = [];
-  for (const test of optionalFacts(rule.when)) {
-    const skipped = places.every(({ subject, rule: own }) => isSkipped(own.id, test, { subject, own: own.when }));
-    if (!skipped) continue;
-    const name = `platform.${test.name}`;
-    found.push({
+  return optionalFacts(rule.when)
+    .filter((test) => places.every(({ subject, rule: own }) => isSkipped(own.id, test, { subject, own: own.when })))
+    .map(({ name }) => ({
       code: "absent-fact-skips",
       ...conditionPlace(rule, document),
-      message: `\`${shortName(id)}\` does not BLOCK if the platform omits \`${name}\``,
-      hint: `make it \`required\`, or BLOCK without it: \`!has(${name}) || ...\``,
-    });
-  }
-  return found;
+      message: `\`${shortName(id)}\` does not BLOCK if the platform omits \`platform.${name}\``,
+      hint: `make it \`required\`, or BLOCK without it: \`!has(platform.${name}) || ...\``,
+    }));
 }
 
 /** Does the rule never fire if the test is false, and does no other rule handle that case, so that the call passes? */
@@ -114,41 +105,31 @@ function optionalFacts(core: Core): readonly FactTest[] {
 
 /** Amounts of the input that are added to a total, and may be below zero. */
 function negativeFindings({ id, rule, places }: RuleOnTools): readonly Finding[] {
-  const found: Finding[] = [];
-  for (const amount of amountsIn(rule.when)) {
-    const zero: Core = { op: "constant", value: 0, type: { kind: "number", notNegative: true }, span: amount.span };
-    const below: Core = {
-      op: "binary",
-      operator: "<",
-      left: amount,
-      right: zero,
-      type: { kind: "boolean" },
-      span: amount.span,
-    };
+  return amountsIn(rule.when).flatMap((amount) => {
+    const below = compared("<", amount, zeroAt(amount));
     const safe = places.every(({ subject }) => {
       const blocks = subject.rules.filter(({ verdict }) => verdict === "BLOCK").map(({ when }) => isFalse(when));
       return impossible(subject, isTrue(below), ...blocks);
     });
-    if (safe) continue;
+    if (safe) return [];
     const text = amount.span.file.text.slice(amount.span.from, amount.span.to);
-    found.push({
+    return {
       code: "may-be-negative",
       span: amount.span,
       within: rule.span,
       message: `\`${text}\` may be negative, and \`${shortName(id)}\` would then allow more than the budget`,
       hint: "write `minimum: 0` or `exclusiveMinimum: 0` in its schema",
-    });
-  }
-  return found;
+    };
+  });
 }
 
 function amountsIn(core: Core): readonly Core[] {
   const found = new Map<string, Core>();
   for (const form of formsOf(formulaOf(core))) {
     const raising = [...form.terms].filter(([, { factor }]) => compare(factor, 0) > 0);
-    const isBudget = raising.some(([, term]) => !readsInput(term.core));
+    const isBudget = raising.some(([, term]) => !readsRoot(term.core, "input"));
     for (const [key, term] of raising)
-      if (isBudget && term.core.op === "member" && readsInput(term.core)) found.set(key, term.core);
+      if (isBudget && term.core.op === "member" && readsRoot(term.core, "input")) found.set(key, term.core);
   }
   return [...found.values()];
 }
@@ -156,8 +137,4 @@ function amountsIn(core: Core): readonly Core[] {
 function formsOf(formula: Formula): readonly Linear[] {
   if (formula.kind === "all" || formula.kind === "any") return formula.parts.flatMap(formsOf);
   return formula.kind === "at-least" ? [formula.form] : [];
-}
-
-function readsInput(core: Core): boolean {
-  return [...walk(core)].some((part) => part.op === "root" && part.root === "input");
 }

@@ -2,31 +2,27 @@ import { children, functions, isExact, isInteger, type Core } from "../../../../
 import type { Finding } from "./finding.ts";
 import { impossible } from "../formula/reasoner.ts";
 import { truth } from "../formula/rewrite.ts";
-import { isFalse, isTrue, type Condition, type Subject } from "../formula/subject.ts";
+import { compared, isFalse, isTrue, zeroAt, type Condition, type Subject } from "../formula/subject.ts";
 import { isWhole, withItem } from "../formula/world.ts";
 
 /** Operations that may have no value, for calls that match the schemas: each such call is a BLOCK. */
 export function findFailures(subjects: readonly Subject[]): readonly Finding[] {
-  const findings: Finding[] = [];
-  for (const subject of subjects) {
+  return subjects.flatMap((subject) => [
     // A requirement is evaluated after those before it.
-    for (const [at, { when }] of subject.requirements.entries()) {
+    ...subject.requirements.flatMap(({ when }, at) => {
       const context = subject.requirements.slice(0, at).map((earlier) => isTrue(earlier.when));
-      findings.push(...failuresIn(when, { ...subject, context }));
-    }
-    for (const { when, span } of subject.rules)
-      findings.push(...failuresIn(when, subject).map((finding) => ({ ...finding, within: span })));
-  }
-  return findings;
+      return failuresIn(when, { ...subject, context });
+    }),
+    ...subject.rules.flatMap(({ when, span }) =>
+      failuresIn(when, subject).map((finding) => ({ ...finding, within: span })),
+    ),
+  ]);
 }
 
 function failuresIn(when: Core, subject: Subject): readonly Finding[] {
-  const findings: Finding[] = [];
-  for (const { core, site, ways, message, hint } of risksIn(when, { subject, before: [] })) {
-    if (ways.every((way) => impossible(site.subject, ...site.before, way))) continue;
-    findings.push({ code: "may-fail", span: core.span, message, hint });
-  }
-  return findings;
+  return risksIn(when, { subject, before: [] })
+    .filter(({ site, ways }) => !ways.every((way) => impossible(site.subject, ...site.before, way)))
+    .map(({ core, message, hint }) => ({ code: "may-fail", span: core.span, message, hint }));
 }
 
 /** The place where an expression is evaluated, and the conditions that hold there. */
@@ -116,14 +112,6 @@ function memberRisk(core: Core & { op: "index" }, site: FailureSite): Risk {
     message: `\`${textOf(of)}\` may have no member named by \`${textOf(at)}\`: such a call is BLOCK`,
     hint: `test it first (\`${textOf(at)} in ${textOf(of)} && ...\`), or write \`[?${textOf(at)}].orValue(...)\``,
   };
-}
-
-function compared(operator: "==" | ">=" | "<" | "in", left: Core, right: Core): Core {
-  return { op: "binary", operator, left, right, type: { kind: "boolean" }, span: left.span };
-}
-
-function zeroAt({ span }: Core): Core {
-  return { op: "constant", value: 0, type: { kind: "number", notNegative: true }, span };
 }
 
 function sizeOf(of: Core, { span }: Core): Core {

@@ -1,6 +1,7 @@
 import { looksLike, pathNames } from "../../../../core/src/wire/mod.ts";
 import type { Span } from "../../../../readers/src/contract.ts";
 import { parts, type ContractDocument, type Syntax } from "../../../../readers/src/ir.ts";
+import { propertiesOf } from "./declared-facts.ts";
 import type { Finding } from "./finding.ts";
 
 /** Names that nothing reads, and names that look alike. */
@@ -35,9 +36,7 @@ function namedIn(section: ReadonlyMap<string, { readonly span: Span }>): readonl
 }
 
 function factsOf({ platform }: ContractDocument): readonly Named[] {
-  const properties = platform?.kind === "map" ? platform.entries.get("properties")?.value : undefined;
-  if (properties?.kind !== "map") return [];
-  return [...properties.entries].map(([name, { key }]) => ({ name, span: key.span }));
+  return propertiesOf(platform).map(([name, { key }]) => ({ name, span: key.span }));
 }
 
 function unusedIn(document: ContractDocument): readonly Finding[] {
@@ -94,7 +93,9 @@ function reasonsOf({ rules, requires, tools }: ContractDocument): readonly Synta
     ...own,
     ...(otherwise === undefined ? [] : [otherwise]),
   ]);
-  return [...rules, ...requires, ...outcomes].flatMap(({ reason }) => syntaxIn(reason));
+  return [...rules, ...requires, ...outcomes].flatMap(({ reason = [] }) =>
+    reason.filter((part) => typeof part !== "string"),
+  );
 }
 
 /** The names that expressions read, as `root.name`; only the root if it is read as a whole. */
@@ -108,10 +109,6 @@ function readIn(expressions: readonly Syntax[]): ReadonlySet<string> {
     open.push(...(member === undefined ? parts(syntax) : []));
   }
   return read;
-}
-
-function syntaxIn(reason: readonly (string | Syntax)[] | undefined): readonly Syntax[] {
-  return (reason ?? []).filter((part) => typeof part !== "string");
 }
 
 function memberOfRoot(syntax: Syntax): string | undefined {

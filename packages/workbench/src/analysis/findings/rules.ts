@@ -121,15 +121,10 @@ const readsOfConditions = new WeakMap<Core, ReadonlySet<string>>();
 
 /** The members and counters that a condition reads. */
 function readsOf(core: Core): ReadonlySet<string> {
-  let read = readsOfConditions.get(core);
-  if (read === undefined) {
-    const parts = [...walk(core)].filter(
-      ({ op }) => op === "member" || op === "has" || op === "counter" || op === "select",
-    );
-    read = new Set(parts.map((part) => keyOf(part.op === "has" ? { ...part, op: "member" } : part)));
-    readsOfConditions.set(core, read);
-  }
-  return read;
+  return readsOfConditions.getOrInsertComputed(core, () => {
+    const parts = [...walk(core)].filter(({ op }) => ["member", "has", "counter", "select"].includes(op));
+    return new Set(parts.map((part) => keyOf(part.op === "has" ? { ...part, op: "member" } : part)));
+  });
 }
 
 function findSingleCover({ places }: RuleOnTools): Rule | undefined {
@@ -201,16 +196,16 @@ function nothingPasses(subject: Subject, named: ReadonlySet<number | undefined>)
 function deadParts({ document, places }: RuleOnTools): readonly Finding[] {
   const [first] = places;
   if (first === undefined) return [];
-  const found: Finding[] = [];
-  for (const side of sidesOf(first.rule.when).filter(({ core }) => !isShared(core, document))) {
+  return sidesOf(first.rule.when).flatMap((side) => {
+    if (isShared(side.core, document)) return [];
     const dead = places.every(({ subject, rule }) => {
       const same = sidesOf(rule.when).find(({ at }) => at.join() === side.at.join());
       if (same === undefined) return false;
       const before = same.before;
       return impossible(subject, ...before, side.of === "or" ? isTrue(same.core) : isFalse(same.core));
     });
-    if (!dead) continue;
-    found.push({
+    if (!dead) return [];
+    return {
       code: "dead-part",
       span: side.core.span,
       within: first.rule.span,
@@ -219,9 +214,8 @@ function deadParts({ document, places }: RuleOnTools): readonly Finding[] {
           ? "this side of `||` is never true when it is evaluated, so it changes nothing"
           : "this side of `&&` is always true when it is evaluated, so it changes nothing",
       hint: "remove it, or fix it",
-    });
-  }
-  return found;
+    };
+  });
 }
 
 interface Side {

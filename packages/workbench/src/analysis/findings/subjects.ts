@@ -1,6 +1,6 @@
 import type { PolicySet } from "../../../../readers/src/contract.ts";
 import { children, memberPath, readMembers, type Core, type ToolPlan } from "../../../../readers/src/ir.ts";
-import { shortName, type Subject } from "../formula/subject.ts";
+import { causesOf, shortName, type Subject } from "../formula/subject.ts";
 import { declaredFacts, type DeclaredFact } from "./declared-facts.ts";
 import type { Finding } from "./finding.ts";
 
@@ -36,12 +36,13 @@ function findingOf({ path, span }: DeclaredFact, { tool, why }: Loose): Finding 
 function looseIn(plan: ToolPlan, fact: DeclaredFact, all: readonly ToolPlan[]): Loose | undefined {
   const { tool } = plan;
   if (fact.kind === "other" || plan.subject.some((bound) => holds(bound, fact.path))) return undefined;
-  const causes = causesOf(plan).filter(({ pins }) => !pins.some((pin) => holds(pin, fact.path)));
+  const causes = causesOf(plan).filter(({ terms: { pins } }) => !pins.some((pin) => holds(pin, fact.path)));
   if (causes.length === 0 || isTied(plan, fact.path)) return undefined;
   if (isIdentity(fact) && !hasBoundId(plan, fact.path) && all.some((each) => isRead(each, fact.path)))
     return { tool, why: "its name says whose money or data the call uses" };
   if (fact.kind === "number" || fact.isLimited) return undefined;
-  for (const { name, when, shows } of causes) {
+  for (const { id, when, shows } of causes) {
+    const name = when === undefined ? "`otherwise`" : `\`${shortName(id)}\``;
     if (shows.some((core) => reads(core, fact.path)))
       return { tool, why: `a person reads it in the reason of ${name}` };
     if (when !== undefined && isCompared(when, fact.path, false))
@@ -54,24 +55,6 @@ function looseIn(plan: ToolPlan, fact: DeclaredFact, all: readonly ToolPlan[]): 
 function hasBoundId({ subject }: ToolPlan, path: string): boolean {
   const [label = "", party = "", ...above] = path.split(".").toReversed();
   return labels.has(label) && parties.has(party) && subject.includes([...above.toReversed(), party, "id"].join("."));
-}
-
-interface Cause {
-  readonly name: string;
-  readonly when: Core | undefined;
-  readonly shows: readonly Core[];
-  readonly pins: readonly string[];
-}
-
-function causesOf({ routes }: ToolPlan): readonly Cause[] {
-  return routes.flatMap(({ rules, otherwise, otherwiseShows, terms }) => [
-    ...rules
-      .filter(({ verdict, observed }) => verdict === "ESCALATE" && !observed)
-      .map(({ id, when, shows, terms: { pins } }) => ({ name: `\`${shortName(id)}\``, when, shows, pins })),
-    ...(otherwise === "ESCALATE"
-      ? [{ name: "`otherwise`", when: undefined, shows: otherwiseShows, pins: terms.pins }]
-      : []),
-  ]);
 }
 
 /** Is the fact the bound one, or inside it? */

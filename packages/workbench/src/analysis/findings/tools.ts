@@ -82,12 +82,10 @@ function unboundedLists({ rules, requirements }: Subject): readonly Finding[] {
 function listsOf(core: Core): readonly Core[] {
   const ranges = core.op === "fold" ? [core.range] : core.op === "binary" && core.operator === "in" ? [core.right] : [];
   return ranges
-    .flatMap((range) => (range.op === "fold" ? [] : range.op === "call" ? range.args.flatMap(insideOptional) : [range]))
+    .flatMap((range) =>
+      range.op === "fold" ? [] : range.op === "call" ? range.args.filter(({ op }) => op === "select") : [range],
+    )
     .filter(({ op, type }) => (op === "member" || op === "select") && isUnbounded(type));
-}
-
-function insideOptional(core: Core): readonly Core[] {
-  return core.op === "select" ? [core] : [];
 }
 
 function isUnbounded(type: Core["type"]): boolean {

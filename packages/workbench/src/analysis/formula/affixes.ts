@@ -4,7 +4,8 @@ import { keyOf } from "./key.ts";
 
 /** A `startsWith`, `endsWith` or `contains` with a literal text, true or false. */
 interface Affix {
-  readonly kind: string;
+  /** The method of JavaScript's texts that tests it. */
+  readonly test: "endsWith" | "includes" | "startsWith";
   readonly of: string;
   readonly text: string;
   readonly positive: boolean;
@@ -26,33 +27,27 @@ export function contradictoryTexts(tests: readonly Test[], choices: readonly Cho
 }
 
 function affixOf({ core, positive }: Test): readonly Affix[] {
-  if (core.op !== "call" || !["startsWith", "endsWith", "contains"].includes(core.entry.name)) return [];
+  const test = core.op === "call" ? methods.get(core.entry.name) : undefined;
+  if (core.op !== "call" || test === undefined) return [];
   const [of, text] = core.args as readonly [Core, Core];
   if (text.op !== "constant" || typeof text.value !== "string") return [];
-  return [{ kind: core.entry.name, of: keyOf(of), text: text.value, positive }];
+  return [{ test, of: keyOf(of), text: text.value, positive }];
 }
+
+const methods = new Map<string, Affix["test"]>([
+  ["startsWith", "startsWith"],
+  ["endsWith", "endsWith"],
+  ["contains", "includes"],
+]);
 
 /** Does the first one exclude the other if it holds? */
 function excludes(one: Affix, other: Affix): boolean {
-  if (other.positive) {
-    if (one.kind !== other.kind) return false;
-    if (one.kind === "startsWith") return !one.text.startsWith(other.text) && !other.text.startsWith(one.text);
-    return one.kind === "endsWith" && !one.text.endsWith(other.text) && !other.text.endsWith(one.text);
-  }
-  if (other.kind === "contains") return one.text.includes(other.text);
-  if (one.kind !== other.kind) return false;
-  return one.kind === "startsWith" ? one.text.startsWith(other.text) : one.text.endsWith(other.text);
+  if (!other.positive)
+    return (other.test === "includes" || one.test === other.test) && one.text[other.test](other.text);
+  if (one.test !== other.test || one.test === "includes") return false;
+  return !one.text[one.test](other.text) && !other.text[one.test](one.text);
 }
 
 function suits(value: string, of: string, affixes: readonly Affix[]): boolean {
-  return affixes.every((affix) => {
-    if (affix.of !== of) return true;
-    const holds =
-      affix.kind === "startsWith"
-        ? value.startsWith(affix.text)
-        : affix.kind === "endsWith"
-          ? value.endsWith(affix.text)
-          : value.includes(affix.text);
-    return holds === affix.positive;
-  });
+  return affixes.every((affix) => affix.of !== of || value[affix.test](affix.text) === affix.positive);
 }

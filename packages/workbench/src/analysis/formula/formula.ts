@@ -39,12 +39,7 @@ export const never: Formula = { kind: "any", parts: [] };
 /** The formula for a condition that is true, or for one that is false. */
 export function formulaOf(core: Core, positive = true): Formula {
   const known = positive ? whenTrue : whenFalse;
-  let formula = known.get(core);
-  if (formula === undefined) {
-    formula = translate(simplify(substitute(core, switchOf)), positive);
-    known.set(core, formula);
-  }
-  return formula;
+  return known.getOrInsertComputed(core, () => translate(simplify(substitute(core, switchOf)), positive));
 }
 
 /** One condition is part of many questions. */
@@ -196,10 +191,8 @@ function translateOrder(core: Core & { op: "binary" }, positive: boolean): Formu
   const strict = operator === "<" || operator === ">";
   if (!isNumeric(left) || !isNumeric(right)) {
     // `a >= b` is `!(a < b)`: one spelling for the order of texts.
-    const less: Core = strict
-      ? { ...core, operator: "<", left: low, right: high }
-      : { ...core, operator: "<", left: high, right: low };
-    return test(less, strict ? positive : !positive);
+    const [lower, higher] = strict ? [low, high] : [high, low];
+    return test({ ...core, operator: "<", left: lower, right: higher }, strict === positive);
   }
   const form = minus(linearOf(high), linearOf(low));
   return positive ? { kind: "at-least", form, strict } : { kind: "at-least", form: times(form, -1), strict: !strict };

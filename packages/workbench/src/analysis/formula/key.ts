@@ -16,12 +16,7 @@ export function keyWith(core: Core, names: KeyNames): string {
 
 /** The same for the conditions of one contract. The names of items are replaced by their depth. */
 export function keyOf(core: Core): string {
-  let key = keys.get(core);
-  if (key === undefined) {
-    key = keyWithin(core, new Map());
-    keys.set(core, key);
-  }
-  return key;
+  return keys.getOrInsertComputed(core, () => keyWithin(core, new Map()));
 }
 
 const keys = new WeakMap<Core, string>();

@@ -124,10 +124,9 @@ function cheapest(inequalities: readonly Inequality[]): string | undefined {
   const counts = new Map<string, { up: number; down: number }>();
   for (const { form } of inequalities) {
     for (const [key, { factor }] of form.terms) {
-      const count = counts.get(key) ?? { up: 0, down: 0 };
+      const count = counts.getOrInsertComputed(key, () => ({ up: 0, down: 0 }));
       if (compare(factor, 0) > 0) count.up += 1;
       else count.down += 1;
-      counts.set(key, count);
     }
   }
   return [...counts].toSorted(([, a], [, b]) => a.up * a.down - b.up * b.down)[0]?.[0];

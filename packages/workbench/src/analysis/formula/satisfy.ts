@@ -115,9 +115,8 @@ function opposite(literal: Literal): Literal {
     case "at-least":
       return { kind: "at-least", form: times(literal.form, -1), strict: !literal.strict };
     case "zero":
-      return { kind: "nonzero", form: literal.form };
     case "nonzero":
-      return { kind: "zero", form: literal.form };
+      return { kind: literal.kind === "zero" ? "nonzero" : "zero", form: literal.form };
     case "choice":
     case "test":
       return { ...literal, positive: !literal.positive };
@@ -195,18 +194,14 @@ function partsWithValues(literals: readonly Literal[], world: World): readonly C
 }
 
 function partsIn(core: Core, world: World): readonly Core[] {
-  const known = partsOfWorlds.get(world) ?? new WeakMap<Core, readonly Core[]>();
-  partsOfWorlds.set(world, known);
-  let parts = known.get(core);
-  if (parts === undefined) {
-    parts = [...walk(core)].filter(
+  const known = partsOfWorlds.getOrInsertComputed(world, () => new WeakMap());
+  return known.getOrInsertComputed(core, () =>
+    [...walk(core)].filter(
       (part) =>
         (part.op === "member" || (part.op === "variable" && world.ranges.has(part.slot))) &&
         (valuesOf(part, world)?.length ?? 0) > 0,
-    );
-    known.set(core, parts);
-  }
-  return parts;
+    ),
+  );
 }
 
 const partsOfWorlds = new WeakMap<World, WeakMap<Core, readonly Core[]>>();

@@ -1,5 +1,13 @@
 import type { PolicySet, Span } from "../../../../readers/src/contract.ts";
-import type { ContractDocument, Core, Requirement, Route, Rule } from "../../../../readers/src/ir.ts";
+import {
+  walk,
+  type ContractDocument,
+  type Core,
+  type Requirement,
+  type Route,
+  type Rule,
+  type ToolPlan,
+} from "../../../../readers/src/ir.ts";
 import { shapeOf } from "./shapes.ts";
 import type { World } from "./world.ts";
 
@@ -66,16 +74,34 @@ export interface RuleOnTools {
 export function rulesOf(subjects: readonly Subject[]): readonly RuleOnTools[] {
   const found = new Map<string, { subject: Subject; rule: Rule }[]>();
   for (const subject of subjects) {
-    for (const rule of subject.rules) {
-      const places = found.get(rule.id) ?? [];
-      places.push({ subject, rule });
-      found.set(rule.id, places);
-    }
+    for (const rule of subject.rules) found.getOrInsertComputed(rule.id, () => []).push({ subject, rule });
   }
   return [...found].flatMap(([id, places]) => {
     const [first] = places;
     return first === undefined ? [] : [{ id, rule: first.rule, document: first.subject.document, places }];
   });
+}
+
+/** A rule with ESCALATE, or an `otherwise`, because of which a person is asked. */
+export interface Cause {
+  /** `contract.rule`, or `contract.$otherwise`. */
+  readonly id: string;
+  readonly contract: string;
+  readonly terms: Route["terms"];
+  /** Undefined for an `otherwise`. */
+  readonly when: Core | undefined;
+  /** What its reason shows. */
+  readonly shows: readonly Core[];
+}
+
+/** Why persons are asked for calls of a tool. Rules in observe mode ask nobody. */
+export function causesOf({ routes }: ToolPlan): readonly Cause[] {
+  return routes.flatMap(({ contract, rules, otherwise, otherwiseShows: shows, terms }) => [
+    ...rules
+      .filter(({ verdict, observed }) => verdict === "ESCALATE" && !observed)
+      .map((rule) => ({ id: rule.id, contract, terms: rule.terms, when: rule.when, shows: rule.shows })),
+    ...(otherwise === "ESCALATE" ? [{ id: `${contract}.$otherwise`, contract, terms, when: undefined, shows }] : []),
+  ]);
 }
 
 /**
@@ -105,6 +131,19 @@ export function isTrue(core: Core): Condition {
 
 export function isFalse(core: Core): Condition {
   return { core, holds: false };
+}
+
+/** Does an expression read a root, such as `input`? */
+export function readsRoot(core: Core, root: (Core & { readonly op: "root" })["root"]): boolean {
+  return [...walk(core)].some((part) => part.op === "root" && part.root === root);
+}
+
+export function compared(operator: "==" | ">=" | "<" | "in", left: Core, right: Core): Core {
+  return { op: "binary", operator, left, right, type: { kind: "boolean" }, span: left.span };
+}
+
+export function zeroAt({ span }: Core): Core {
+  return { op: "constant", value: 0, type: { kind: "number", notNegative: true }, span };
 }
 
 /** The test for facts, or for a session, as a condition writes it. */

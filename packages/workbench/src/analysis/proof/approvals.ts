@@ -1,8 +1,8 @@
 import type { PolicySet } from "../../../../readers/src/contract.ts";
-import { compare, isExact, type Route, type Core, type ToolPlan } from "../../../../readers/src/ir.ts";
+import { compare, isExact, type ToolPlan } from "../../../../readers/src/ir.ts";
 import { parseNumber } from "../../../../core/src/wire/mod.ts";
 import { covered, impossible } from "../formula/reasoner.ts";
-import { isTrue, subjectsOf, type Subject } from "../formula/subject.ts";
+import { causesOf, isTrue, subjectsOf, type Cause, type Subject } from "../formula/subject.ts";
 import type { Change, Direction } from "./call.ts";
 import { keyWith } from "../formula/key.ts";
 import { namesOf } from "./same.ts";
@@ -30,14 +30,15 @@ interface Side {
  * it is compared with each rule that may ask in its place.
  */
 export function compareApprovals(before: Side, after: Side): readonly ApprovalChange[] {
-  const [had, has] = [causesOf(before.plan), causesOf(after.plan)];
+  const [had, has] = [keyedCauses(before.plan), keyedCauses(after.plan)];
   const kept = had.flatMap((cause) => {
     const same = counterpart(cause, has);
     return same === undefined ? [] : termChanges(cause, same);
   });
-  const lost = replaced(had, has, new Rules(after));
-  const gained = replaced(has, had, new Rules(before)).map(reversed);
-  return distinct([...kept, ...lost, ...gained, ...boundChanges(before.plan, after.plan)]);
+  const lost = replaced(had, has, subjectsIn(after));
+  const gained = replaced(has, had, subjectsIn(before)).map(reversed);
+  const all = [...kept, ...lost, ...gained, ...boundChanges(before.plan, after.plan)];
+  return [...new Map(all.map((change) => [JSON.stringify(change), change])).values()];
 }
 
 /** Compares the mandates' settings for all approvals. */
@@ -75,80 +76,63 @@ function valueText(value: PartValue): string {
   return typeof value === "object" ? `[${value.join(", ")}]` : String(value);
 }
 
-interface Terms {
-  /** `contract.rule`, or `contract.$otherwise`. */
-  readonly id: string;
-  readonly terms: Route["terms"];
-}
+type Terms = Pick<Cause, "id" | "terms">;
 
-/** A rule with ESCALATE, or an `otherwise`, because of which a person is asked. */
-interface Cause extends Terms {
-  readonly contract: string;
-  /** Undefined for an `otherwise`. */
-  readonly when: Core | undefined;
+interface KeyedCause extends Cause {
   /** The condition in one spelling. */
   readonly key: string;
 }
 
-function causesOf(plan: ToolPlan): readonly Cause[] {
+function keyedCauses(plan: ToolPlan): readonly KeyedCause[] {
   const names = namesOf(plan);
-  return plan.routes.flatMap(({ contract, rules, otherwise, terms }) => [
-    ...rules
-      .filter(({ verdict, observed }) => verdict === "ESCALATE" && !observed)
-      .map(({ id, when, terms: own }) => ({ id, contract, terms: own, when, key: keyWith(when, names) })),
-    ...(otherwise === "ESCALATE"
-      ? [{ id: `${contract}.$otherwise`, contract, terms, when: undefined, key: `${contract}.$otherwise` }]
-      : []),
-  ]);
+  return causesOf(plan).map((cause) => {
+    return { ...cause, key: cause.when === undefined ? cause.id : keyWith(cause.when, names) };
+  });
 }
 
 /** The rule of the same name; else the one with the same condition. */
-function counterpart(cause: Cause, others: readonly Cause[]): Cause | undefined {
+function counterpart(cause: KeyedCause, others: readonly KeyedCause[]): KeyedCause | undefined {
   return others.find(({ id }) => id === cause.id) ?? others.find(({ key }) => key === cause.key);
 }
 
-/** Proofs about the rules of one side, under its schemas and requirements. */
-class Rules {
-  readonly #subjects: readonly Subject[];
+/** The rules of a side, with its schemas and requirements. */
+function subjectsIn({ policySet, plan }: Side): readonly Subject[] {
+  return subjectsOf(policySet).filter(({ tool }) => tool === plan.tool);
+}
 
-  constructor({ policySet, plan }: Side) {
-    this.#subjects = subjectsOf(policySet).filter(({ tool }) => tool === plan.tool);
-  }
+/** Is it proven that each call for which the rule asks is refused, or asked for by its counterpart? */
+function isKept(cause: KeyedCause, same: KeyedCause | undefined, subjects: readonly Subject[]): boolean {
+  if (cause.key === same?.key) return true;
+  const subject = subjects.find(({ route }) => route.contract === cause.contract);
+  if (subject === undefined || cause.when === undefined) return false;
+  const blocks = subject.rules.filter(({ verdict }) => verdict === "BLOCK").map(({ when }) => when);
+  const by = same?.when === undefined ? blocks : [...blocks, same.when];
+  return covered(subject, by.map(isTrue), isTrue(cause.when));
+}
 
-  /** Is it proven that each call for which the rule asks is refused, or asked for by its counterpart? */
-  keep(cause: Cause, same: Cause | undefined): boolean {
-    if (cause.key === same?.key) return true;
-    const subject = this.#subject(cause);
-    if (subject === undefined || cause.when === undefined) return false;
-    const blocks = subject.rules.filter(({ verdict }) => verdict === "BLOCK").map(({ when }) => when);
-    const by = same?.when === undefined ? blocks : [...blocks, same.when];
-    return covered(subject, by.map(isTrue), isTrue(cause.when));
-  }
-
-  /** Is it proven that the two never ask for the same call? */
-  exclude(cause: Cause, other: Cause): boolean {
-    const subject = this.#subject(cause);
-    if (subject === undefined || cause.when === undefined || other.when === undefined) return false;
-    return impossible(subject, isTrue(cause.when), isTrue(other.when));
-  }
-
-  #subject({ contract }: Cause): Subject | undefined {
-    return this.#subjects.find(({ route }) => route.contract === contract);
-  }
+/** Is it proven that the two never ask for the same call? */
+function areExclusive(cause: Cause, other: Cause, subjects: readonly Subject[]): boolean {
+  const subject = subjects.find(({ route }) => route.contract === cause.contract);
+  if (subject === undefined || cause.when === undefined || other.when === undefined) return false;
+  return impossible(subject, isTrue(cause.when), isTrue(other.when));
 }
 
 /**
  * The weaker terms under which other rules may ask, for calls for which a rule asks no longer. An `otherwise` asks only
  * if no rule fires, so only rules with another condition can take its place.
  */
-function replaced(had: readonly Cause[], has: readonly Cause[], rules: Rules): readonly ApprovalChange[] {
+function replaced(
+  had: readonly KeyedCause[],
+  has: readonly KeyedCause[],
+  subjects: readonly Subject[],
+): readonly ApprovalChange[] {
   return had.flatMap((cause) => {
     const same = counterpart(cause, has);
     const isOtherwise = cause.when === undefined;
-    if (!isOtherwise && rules.keep(cause, same)) return [];
+    if (!isOtherwise && isKept(cause, same, subjects)) return [];
     const known = isOtherwise ? new Set(had.map(({ key }) => key)) : new Set<string>();
     return has
-      .filter((other) => other !== same && !known.has(other.key) && !rules.exclude(cause, other))
+      .filter((other) => other !== same && !known.has(other.key) && !areExclusive(cause, other, subjects))
       .flatMap((other) =>
         termChanges(cause, other)
           .filter(({ direction }) => direction !== "stricter")
@@ -170,13 +154,8 @@ function termChanges(before: Terms, after: Terms): readonly ApprovalChange[] {
   const parts: readonly Part[] = [
     ["by", a.by, b.by, groupsDirection(a.by, b.by)],
     ["of", a.of, b.of, order(b.of, a.of)],
-    [
-      "decide_within",
-      lengthText(a.decideWithinMs),
-      lengthText(b.decideWithinMs),
-      order(a.decideWithinMs, b.decideWithinMs),
-    ],
-    ["use_within", lengthText(a.useWithinMs), lengthText(b.useWithinMs), order(a.useWithinMs, b.useWithinMs)],
+    lengthPart("decide_within", a.decideWithinMs, b.decideWithinMs),
+    lengthPart("use_within", a.useWithinMs, b.useWithinMs),
     ["batch", a.batch, b.batch, order(Number(a.batch), Number(b.batch))],
     ["pins", a.pins, b.pins, moreIs("stricter", a.pins, b.pins)],
     ["drift", a.drift, b.drift, driftDirection(a.drift, b.drift)],
@@ -192,16 +171,11 @@ function termChanges(before: Terms, after: Terms): readonly ApprovalChange[] {
 
 /** A rule that lets grants lift it is weaker than one that does not. */
 function grantParts(before: GrantTerms | undefined, after: GrantTerms | undefined): readonly Part[] {
-  const isThere = [
-    "grants",
-    before !== undefined,
-    after !== undefined,
-    after === undefined ? "stricter" : "weaker",
-  ] as const;
-  if (before === undefined || after === undefined) return [isThere];
+  if (before === undefined || after === undefined)
+    return [["grants", before !== undefined, after !== undefined, after === undefined ? "stricter" : "weaker"]];
   const [a, b] = [before, after];
   return [
-    ["grants.at_most", lengthText(a.atMostMs), lengthText(b.atMostMs), order(a.atMostMs, b.atMostMs)],
+    lengthPart("grants.at_most", a.atMostMs, b.atMostMs),
     ["grants.uses", a.uses, b.uses, order(a.uses, b.uses)],
     ["grants.pin", a.pin, b.pin, moreIs("stricter", a.pin, b.pin)],
   ];
@@ -222,6 +196,10 @@ function changes(parts: readonly Part[]): readonly ApprovalChange[] {
   return parts
     .filter(([, before, after]) => JSON.stringify(before) !== JSON.stringify(after))
     .map(([part, before, after, direction]) => ({ rule: null, instead: null, part, direction, before, after }));
+}
+
+function lengthPart(part: string, before: number, after: number): Part {
+  return [part, lengthText(before), lengthText(after), order(before, after)];
 }
 
 /** The direction if a larger number is weaker. */
@@ -258,8 +236,4 @@ const units = [
 function lengthText(ms: number): string {
   const [unit, size] = units.find(([, each]) => ms % each === 0) ?? ["ms", 1];
   return `${ms / size}${unit}`;
-}
-
-function distinct(all: readonly ApprovalChange[]): readonly ApprovalChange[] {
-  return [...new Map(all.map((change) => [JSON.stringify(change), change])).values()];
 }

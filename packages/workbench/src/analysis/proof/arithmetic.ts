@@ -1,6 +1,6 @@
 import type { Script } from "./script.ts";
 import type { Evaluated, Sym } from "./sym.ts";
-import { choose, equal, not, or, type Term } from "./term.ts";
+import { choose, equal, or, type Term } from "./term.ts";
 
 /** Compares numbers, times and texts; undefined for values without an order. */
 export function comparison(operator: "<" | "<=" | ">" | ">=", left: Sym, right: Sym): Term | undefined {
@@ -19,19 +19,16 @@ export function arithmetic(script: Script, operator: string, left: Sym, right: S
     return { value: { kind: "list", parts: [...left.parts, ...right.parts] }, fails: "false" };
   if (left.kind !== "number" || right.kind !== "number") return undefined;
   const [a, b] = [left.term, right.term];
-  const isZero = equal(b, "0.0");
   switch (operator) {
     case "+":
     case "-":
     case "*":
       return { value: { kind: "number", term: `(${operator} ${a} ${b})` }, fails: "false" };
     case "/":
-      return { value: { kind: "number", term: `(/ ${a} ${b})` }, fails: isConstant(b) ? constantZero(b) : isZero };
-    case "%":
-      return {
-        value: { kind: "number", term: remainder(script, a, b) },
-        fails: isConstant(b) ? constantZero(b) : isZero,
-      };
+    case "%": {
+      const term = operator === "/" ? `(/ ${a} ${b})` : remainder(script, a, b);
+      return { value: { kind: "number", term }, fails: isZero(b) };
+    }
     default:
       return undefined;
   }
@@ -49,10 +46,7 @@ function remainder(script: Script, a: Term, b: Term): Term {
   return choose(script.isWhole(a), wholeRest, rest);
 }
 
-function isConstant(term: Term): boolean {
-  return !/[a-z]/.test(term);
-}
-
-function constantZero(term: Term): Term {
-  return /[1-9]/.test(term) ? "false" : not("false");
+function isZero(term: Term): Term {
+  if (/[a-z]/.test(term)) return equal(term, "0.0");
+  return /[1-9]/.test(term) ? "false" : "true";
 }

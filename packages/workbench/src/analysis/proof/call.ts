@@ -15,6 +15,11 @@ export interface Call {
   readonly counters: ReadonlyMap<string, string>;
 }
 
+/** The JSON text of an object, from the texts of its members. */
+export function objectText(members: Iterable<readonly [name: string, text: string]>): string {
+  return `{${Array.from(members, ([name, text]) => `${JSON.stringify(name)}: ${text}`).join(", ")}}`;
+}
+
 /** The decisions of two contracts on one call. */
 export interface Compared {
   readonly call: Call;

@@ -54,9 +54,7 @@ export async function compareContracts(
   const isAlias = (name: string): boolean => before.aliases.has(name) || after.aliases.has(name);
   const all = [...new Set([...before.tools.keys(), ...after.tools.keys()])].toSorted();
   const tools = all.filter((name) => !isAlias(name));
-  const found: ToolDifference[] = [];
-  for (const tool of tools) found.push(await compareTool({ before, after }, tool, options));
-  return found;
+  return Array.fromAsync(tools, (tool) => compareTool({ before, after }, tool, options));
 }
 
 async function compareTool(pair: Pair, tool: string, options: CompareOptions): Promise<ToolDifference> {
@@ -70,7 +68,8 @@ async function compareTool(pair: Pair, tool: string, options: CompareOptions): P
   const numbers = compareNumbers(a, b);
   // The change of numbers has its own direction. So the search only covers calls that it does not affect.
   const plans = numbers === undefined ? ([a, b] as const) : ([withOnlyDoubles(a), withOnlyDoubles(b)] as const);
-  const found = samePlans(a, b) ? noDifference(tool) : await searched(pair, plans, options);
+  const same: Found = { tool, answer: "equivalent", shown: new Map(), notes: [], defects: [] };
+  const found = samePlans(a, b) ? same : await searched(pair, plans, options);
   const hostFacts = compareHostFacts(a, b);
   const others = [numbers, hostFacts].filter((change) => change !== undefined);
   const answer = together(found.answer, [...approvals, ...others]);
@@ -78,10 +77,6 @@ async function compareTool(pair: Pair, tool: string, options: CompareOptions): P
 }
 
 type Found = Omit<ToolDifference, "approvals" | "hostFacts" | "numbers">;
-
-function noDifference(tool: string): Found {
-  return { tool, answer: "equivalent", shown: new Map(), notes: [], defects: [] };
-}
 
 async function searched(pair: Pair, plans: readonly [ToolPlan, ToolPlan], options: CompareOptions): Promise<Found> {
   const search = new Search(pair, plans, options);
@@ -276,10 +271,11 @@ class Search {
 
   difference(): Found {
     const answer = this.#answer();
+    const { before, after } = this.#pair;
     return {
       tool: this.#plans[0].tool,
       answer,
-      shown: new Map([...this.#shown].map(([direction, found]) => [direction, this.#small(found)])),
+      shown: new Map([...this.#shown].map(([direction, found]) => [direction, shrink(before, after, found)])),
       notes: [...this.#notes, ...this.#undecided()].filter(
         (note) => answer === "unknown" || note.startsWith("counter "),
       ),
@@ -292,10 +288,6 @@ class Search {
     const named = undecided(this.#plans, this.#freeFunctions);
     if (named.length > 0 || !this.#isUnconfirmed) return named;
     return ["not decided: the solver cannot model a part of the conditions"];
-  }
-
-  #small(found: Compared): Compared {
-    return shrink(this.#pair.before, this.#pair.after, found);
   }
 
   #answer(): Answer {

@@ -15,48 +15,33 @@ export function foldSym(translator: Translator, core: Fold, bound: Bindings, key
     return translator.opaque(core, key, or(range.fails, fails));
   }
   const list = range.value;
-  const body = new Body(translator, core, bound);
+  const body = bodyOf(translator, core, bound);
   const items = singles(list);
   const made = items === undefined ? ofAny(translator, { core, list, body, key }) : ofFew(core, items, body);
   return { value: made.value, fails: or(range.fails, made.fails) };
 }
 
 /** The evaluation of a fold for one item. */
-class Body {
-  readonly #translator: Translator;
-  readonly #core: Fold;
-  readonly #bound: Bindings;
-
-  constructor(translator: Translator, core: Fold, bound: Bindings) {
-    this.#translator = translator;
-    this.#core = core;
-    this.#bound = bound;
-  }
-
-  #inside(value: Sym, key: string): Bindings {
-    return new Map([...this.#bound, [this.#core.slot, { value, key }]]);
-  }
-
-  test(value: Sym, key: string): { readonly holds: Term; readonly fails: Term } {
-    if (this.#core.test === undefined) return { holds: "true", fails: "false" };
-    return this.#translator.condition(this.#core.test, this.#inside(value, key));
-  }
-
-  make(value: Sym, key: string): Evaluated {
-    if (this.#core.body === undefined) return { value, fails: "false" };
-    return this.#translator.evaluate(this.#core.body, this.#inside(value, key));
-  }
-
+interface Body {
+  readonly test: (value: Sym, key: string) => { readonly holds: Term; readonly fails: Term };
+  readonly make: (value: Sym, key: string) => Evaluated;
   /** Does the test fail, or the result for an item that the test accepts? */
-  fails(value: Sym, key: string): Term {
-    const { holds, fails } = this.test(value, key);
-    return or(fails, and(holds, this.make(value, key).fails));
-  }
-
+  readonly fails: (value: Sym, key: string) => Term;
   /** A unique name for one item among those of other folds. */
-  get name(): string {
-    return this.#translator.key(this.#core.range, this.#bound);
-  }
+  readonly name: string;
+}
+
+function bodyOf(translator: Translator, core: Fold, bound: Bindings): Body {
+  const inside = (value: Sym, key: string): Bindings => new Map([...bound, [core.slot, { value, key }]]);
+  const test: Body["test"] = (value, key) =>
+    core.test === undefined ? { holds: "true", fails: "false" } : translator.condition(core.test, inside(value, key));
+  const make: Body["make"] = (value, key) =>
+    core.body === undefined ? { value, fails: "false" } : translator.evaluate(core.body, inside(value, key));
+  const fails: Body["fails"] = (value, key) => {
+    const tested = test(value, key);
+    return or(tested.fails, and(tested.holds, make(value, key).fails));
+  };
+  return { test, make, fails, name: translator.key(core.range, bound) };
 }
 
 /** One item after another, as the engine evaluates them. */

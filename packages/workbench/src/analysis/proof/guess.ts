@@ -2,7 +2,7 @@ import { show, type Value } from "../../../../readers/src/contract.ts";
 import { isExact, isList, spellValue, walk, type Core, type ToolPlan } from "../../../../readers/src/ir.ts";
 import type { Json, JsonObject } from "../../../../core/src/wire/mod.ts";
 import { isJsonList, isObject, shapeOf } from "../formula/shapes.ts";
-import type { Call } from "./call.ts";
+import { objectText, type Call } from "./call.ts";
 
 /** Values in conditions and schemas: differences occur at these values or next to them. */
 interface Pool {
@@ -43,7 +43,7 @@ export class Guesser {
   }
 
   #count(): string {
-    return this.#often(0.5) ? "0" : (this.#pick(this.#pool.numbers.filter(isCount)) ?? "0");
+    return this.#often(0.5) ? "0" : (this.#pick(this.#pool.numbers.filter((number) => /^[0-9]+$/.test(number))) ?? "0");
   }
 
   /** mulberry32 */
@@ -76,7 +76,7 @@ export class Guesser {
       for (const [name, text] of this.#members(schemaOf(schema, schema), schema))
         if (!members.has(name)) members.set(name, text);
     }
-    return `{${[...members].map(([name, text]) => `${JSON.stringify(name)}: ${text}`).join(", ")}}`;
+    return objectText(members);
   }
 
   #members(schema: JsonObject, root: Json): ReadonlyMap<string, string> {
@@ -118,7 +118,7 @@ export class Guesser {
         return `[${Array.from({ length }, () => this.#value(schema.get("items") ?? true, root)).join(", ")}]`;
       }
       case "object":
-        return `{${[...this.#members(schema, root)].map(([name, text]) => `${JSON.stringify(name)}: ${text}`).join(", ")}}`;
+        return objectText(this.#members(schema, root));
       default:
         return "null";
     }
@@ -146,10 +146,6 @@ export class Guesser {
 const long = "x".repeat(16_385);
 
 const kinds = ["string", "number", "boolean", "null"];
-
-function isCount(number: string): boolean {
-  return /^[0-9]+$/.test(number);
-}
 
 function schemaOf(schema: Json, root: Json): JsonObject {
   return shapeOf(schema, root)?.schema ?? new Map();

@@ -46,7 +46,7 @@ export function isIn(script: Script, core: Core & { op: "binary" }, left: Sym, r
       return same ?? "false";
     });
     const item = core.right.type.kind === "list" ? core.right.type.of : core.right.type;
-    return isKnown && (isSingleType(core.left.type) || isSingleType(item)) ? found : undefined;
+    return isKnown && (isSingle(core.left.type) || isSingle(item)) ? found : undefined;
   }
   const name = core.left.op === "constant" && typeof core.left.value === "string" ? core.left.value : undefined;
   if (name === undefined) return undefined;
@@ -54,9 +54,10 @@ export function isIn(script: Script, core: Core & { op: "binary" }, left: Sym, r
   return right.kind === "tagged" && right.symbol !== undefined ? right.symbol.member(name).present : undefined;
 }
 
-function isSingleType(type: Type): boolean {
-  if (type.kind === "nullable") return isSingleType(type.of);
-  return !["any", "list", "record", "broken"].includes(type.kind);
+/** Is a value of the type neither a list nor an object? */
+export function isSingle(type: Type): boolean {
+  if (type.kind === "nullable" || type.kind === "optional") return isSingle(type.of);
+  return ["boolean", "string", "number", "null", "duration", "timestamp"].includes(type.kind);
 }
 
 /** Are the lists equal? Undefined if their items do not determine it. */
@@ -121,7 +122,7 @@ export function indexed(translator: Translator, list: SymList, { at, key, type }
     const isAt = items.map((_, position) => symbol(position));
     const value = items.reduceRight<Sym | undefined>(
       (rest, item, position) =>
-        rest === undefined ? undefined : merge(isAt[position] ?? "false", item.value, rest, isSingleType(type)),
+        rest === undefined ? undefined : merge(isAt[position] ?? "false", item.value, rest, isSingle(type)),
       items.at(-1)?.value,
     );
     return { value: value ?? opaqueValue(world, key, type), fails: not(or(...isAt)) };

@@ -1,4 +1,5 @@
 import { decimalText } from "../../../../core/src/wire/mod.ts";
+import { objectText } from "./call.ts";
 import { tags, type SymbolicValue } from "./symbolic-value.ts";
 import type { Term } from "./term.ts";
 
@@ -130,9 +131,9 @@ function count(length: ModelValue | undefined): number {
 
 function objectAt(symbol: SymbolicValue, model: Model): string {
   const members = [...symbol.members].filter(([, { present }]) => model.get(present) === true);
-  const written = members.map(([name, member]) => `${JSON.stringify(name)}: ${jsonAt(member.symbol, model)}`);
-  if (model.get(symbol.parts.get("others") ?? "") === true) written.push(`${JSON.stringify(freshName(symbol))}: 0`);
-  return `{${written.join(", ")}}`;
+  const texts = members.map(([name, member]): [string, string] => [name, jsonAt(member.symbol, model)]);
+  if (model.get(symbol.parts.get("others") ?? "") === true) texts.push([freshName(symbol), "0"]);
+  return objectText(texts);
 }
 
 function freshName(symbol: SymbolicValue): string {

@@ -7,14 +7,11 @@ const inlineMax = 120;
 export class Script {
   readonly #lines: string[] = [];
   readonly #named = new Map<Term, Term>();
+  /** Terms that are made once, with their assertions. */
   readonly #made = new Map<string, Term>();
-  readonly #constants: Term[] = [];
-  #names = 0;
-
   /** The constants that get values in a model. */
-  get constants(): readonly Term[] {
-    return this.#constants;
-  }
+  readonly constants: Term[] = [];
+  #names = 0;
 
   /** A unique name. */
   name(): string {
@@ -23,8 +20,8 @@ export class Script {
   }
 
   constant(sort: Sort): Term {
-    const name = `c${this.#constants.length}`;
-    this.#constants.push(name);
+    const name = `c${this.constants.length}`;
+    this.constants.push(name);
     this.#lines.push(`(declare-const ${name} ${sort})`);
     return name;
   }
@@ -36,19 +33,11 @@ export class Script {
   /** The same term, replaced by a name if it is long: a shared term is written once. */
   shared(sort: Sort, term: Term): Term {
     if (term.length <= inlineMax) return term;
-    const known = this.#named.get(term);
-    if (known !== undefined) return known;
-    const name = `t${this.#named.size}`;
-    this.#named.set(term, name);
-    this.#lines.push(`(define-fun ${name} () ${sort} ${term})`);
-    return name;
-  }
-
-  /** Creates a term once, with its assertions. */
-  once(key: string, make: () => Term): Term {
-    const known = this.#made.get(key) ?? make();
-    this.#made.set(key, known);
-    return known;
+    return this.#named.getOrInsertComputed(term, () => {
+      const name = `t${this.#named.size}`;
+      this.#lines.push(`(define-fun ${name} () ${sort} ${term})`);
+      return name;
+    });
   }
 
   /** Is the number whole? Then it equals an integer constant, with which the solver reasons much faster. */
@@ -59,7 +48,7 @@ export class Script {
 
   /** An integer that equals the number if it is whole. */
   wholeOf(number: Term): Term {
-    return this.once(`whole ${number}`, () => {
+    return this.#made.getOrInsertComputed(`whole ${number}`, () => {
       const whole = this.constant("Int");
       this.assert(`(=> (is_int ${number}) (= ${number} (to_real ${whole})))`);
       return whole;
@@ -71,7 +60,7 @@ export class Script {
    * of one text together. Otherwise it cannot decide a negated pattern next to others.
    */
   matches(text: Term, pattern: Term): Term {
-    return this.once(`${text} matches ${pattern}`, () => {
+    return this.#made.getOrInsertComputed(`${text} matches ${pattern}`, () => {
       const holds = this.constant("Bool");
       this.assert(`(ite ${holds} (str.in_re ${text} ${pattern}) (str.in_re ${text} (re.comp ${pattern})))`);
       return holds;

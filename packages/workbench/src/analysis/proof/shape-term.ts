@@ -78,11 +78,11 @@ function ofTypes(schema: JsonObject, symbol: SymbolicValue): Term {
 }
 
 function ofValues(schema: JsonObject, symbol: SymbolicValue, unknowns: Unknowns): Term {
-  const found: Term[] = [];
-  if (schema.has("const")) found.push(equalsJson(symbol, schema.get("const") ?? null, unknowns));
   const listed = schema.get("enum");
-  if (isJsonList(listed)) found.push(or(...listed.map((value) => equalsJson(symbol, value, unknowns))));
-  return and(...found);
+  return and(
+    schema.has("const") ? equalsJson(symbol, schema.get("const") ?? null, unknowns) : "true",
+    isJsonList(listed) ? or(...listed.map((value) => equalsJson(symbol, value, unknowns))) : "true",
+  );
 }
 
 /** Is the value of the symbol exactly this value? */
@@ -116,34 +116,25 @@ function ofBounds(schema: JsonObject, symbol: SymbolicValue, unknowns: Unknowns)
   return and(...found);
 }
 
+const bounds: Readonly<Record<string, readonly ["length" | "number" | "size", string]>> = {
+  minimum: ["number", ">="],
+  maximum: ["number", "<="],
+  exclusiveMinimum: ["number", ">"],
+  exclusiveMaximum: ["number", "<"],
+  minLength: ["length", ">="],
+  maxLength: ["length", "<="],
+  minItems: ["size", ">="],
+  maxItems: ["size", "<="],
+};
+
 function ofBound(name: string, bound: Term, symbol: SymbolicValue): Term {
-  const ofNumber = (operator: string): Term => implies(symbol.is("number"), `(${operator} ${symbol.number} ${bound})`);
-  const ofText = (operator: string): Term =>
-    implies(symbol.is("text"), `(${operator} (str.len ${symbol.text}) ${whole(bound)})`);
-  const ofItems = (operator: string): Term =>
-    implies(symbol.is("list"), `(${operator} ${symbol.length} ${whole(bound)})`);
-  switch (name) {
-    case "minimum":
-      return ofNumber(">=");
-    case "maximum":
-      return ofNumber("<=");
-    case "exclusiveMinimum":
-      return ofNumber(">");
-    case "exclusiveMaximum":
-      return ofNumber("<");
-    case "multipleOf":
-      return implies(symbol.is("number"), symbol.isMultipleOf(bound));
-    case "minLength":
-      return ofText(">=");
-    case "maxLength":
-      return ofText("<=");
-    case "minItems":
-      return ofItems(">=");
-    case "maxItems":
-      return ofItems("<=");
-    default:
-      return "true";
-  }
+  if (name === "multipleOf") return implies(symbol.is("number"), symbol.isMultipleOf(bound));
+  const [of, operator] = bounds[name] ?? [];
+  if (of === undefined) return "true";
+  if (of === "number") return implies(symbol.is("number"), `(${operator} ${symbol.number} ${bound})`);
+  return of === "length"
+    ? implies(symbol.is("text"), `(${operator} (str.len ${symbol.text}) ${whole(bound)})`)
+    : implies(symbol.is("list"), `(${operator} ${symbol.length} ${whole(bound)})`);
 }
 
 function whole(bound: Term): Term {

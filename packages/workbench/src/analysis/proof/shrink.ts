@@ -1,6 +1,6 @@
 import { spellValue } from "../../../../readers/src/ir.ts";
-import { readJson, type JsonObject } from "../../../../core/src/wire/mod.ts";
-import { compareCall, directionOf, type Call, type Compared } from "./call.ts";
+import { readJson } from "../../../../core/src/wire/mod.ts";
+import { compareCall, directionOf, objectText, type Call, type Compared } from "./call.ts";
 import type { PolicySet } from "../../../../readers/src/contract.ts";
 
 /** The call without everything that the difference does not need: the rest shows the difference. */
@@ -34,10 +34,6 @@ function* withoutOne(text: string): Generator<string> {
   const document = readJson(text);
   if (!document.ok) return;
   const { members } = document.value;
-  for (const gone of members.keys()) yield written(new Map([...members].filter(([name]) => name !== gone)));
-}
-
-function written(members: JsonObject): string {
-  const texts = [...members].map(([name, value]) => `${JSON.stringify(name)}: ${spellValue(value)}`);
-  return `{${texts.join(", ")}}`;
+  const texts = [...members].map(([name, value]) => [name, spellValue(value)] as const);
+  for (const gone of members.keys()) yield objectText(texts.filter(([name]) => name !== gone));
 }

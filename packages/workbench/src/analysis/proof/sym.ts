@@ -67,20 +67,10 @@ export function tagged(value: Sym): Tagged | undefined {
     text: () => '""',
     symbol: undefined,
   } as const;
-  switch (value.kind) {
-    case "tagged":
-      return value;
-    case "null":
-      return { ...base, tag: String(tags.null) };
-    case "boolean":
-      return { ...base, tag: String(tags.boolean), boolean: () => value.term };
-    case "number":
-      return { ...base, tag: String(tags.number), number: () => value.term };
-    case "text":
-      return { ...base, tag: String(tags.text), text: () => value.term };
-    default:
-      return undefined;
-  }
+  if (value.kind === "tagged") return value;
+  if (value.kind === "null") return { ...base, tag: String(tags.null) };
+  if (value.kind !== "boolean" && value.kind !== "number" && value.kind !== "text") return undefined;
+  return { ...base, tag: String(tags[value.kind]), [value.kind]: () => value.term };
 }
 
 /**
@@ -97,9 +87,8 @@ export function merge(condition: Term, yes: Sym, no: Sym, isSingle: boolean): Sy
     const value = merge(condition, yes.value, no.value, isSingle);
     return value && { kind: "optional", present: choose(condition, yes.present, no.present), value };
   }
-  if ((yes.kind === "boolean" || yes.kind === "number") && yes.kind === no.kind)
+  if ((yes.kind === "boolean" || yes.kind === "number" || yes.kind === "text") && yes.kind === no.kind)
     return { kind: yes.kind, term: choose(condition, yes.term, no.term) };
-  if (yes.kind === "text" && no.kind === "text") return { kind: "text", term: choose(condition, yes.term, no.term) };
   const [a, b] = [tagged(yes), tagged(no)];
   if (a === undefined || b === undefined) return undefined;
   if (a.symbol !== undefined && a.symbol === b.symbol) return a;
@@ -124,9 +113,8 @@ export function guarded({ parts }: SymList, condition: Term): readonly ListPart[
 
 /** Are two values equal, if at least one is neither a list nor an object? Undefined if they are not JSON. */
 export function sameSym(left: Sym, right: Sym): Term | undefined {
-  if ((left.kind === "boolean" || left.kind === "number") && left.kind === right.kind)
+  if ((left.kind === "boolean" || left.kind === "number" || left.kind === "text") && left.kind === right.kind)
     return equal(left.term, right.term);
-  if (left.kind === "text" && right.kind === "text") return equal(left.term, right.term);
   const [a, b] = [tagged(left), tagged(right)];
   if (a === undefined || b === undefined) return undefined;
   const same = (tag: number, what: Term): Term => and(equal(a.tag, String(tag)), equal(b.tag, String(tag)), what);

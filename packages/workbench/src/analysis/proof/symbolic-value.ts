@@ -34,10 +34,13 @@ export class SymbolicValue {
   readonly #sight: Sight;
   readonly #script: Script;
   readonly #lengths = new Map<number, number>();
-  readonly #own = new Map<string, Term>();
-  readonly #members = new Map<string, Member>();
-  readonly #items: SymbolicValue[] = [];
-  readonly #numbered = new Map<number, SymbolicValue>();
+  /** The declared parts: names of parts, with their constants. */
+  readonly parts: Map<string, Term> = new Map();
+  readonly members: Map<string, Member> = new Map();
+  /** The known items: all of them, or some. */
+  readonly items: SymbolicValue[] = [];
+  /** For `any`: the items that have their own index. */
+  readonly numbered: Map<number, SymbolicValue> = new Map();
   readonly #everywhere: Everywhere[] = [];
   readonly #done: number[] = [];
   readonly #greetings: ((item: SymbolicValue) => void)[] = [];
@@ -64,33 +67,18 @@ export class SymbolicValue {
   }
 
   #part(name: string, sort: Sort, limit: (term: Term) => Term = () => "true"): Term {
-    const known = this.#own.get(name);
-    if (known !== undefined) return known;
-    const term = this.#script.constant(sort);
-    this.#own.set(name, term);
-    this.#script.assert(limit(term));
-    return term;
-  }
-
-  /** The declared parts: names of parts, with their constants. */
-  get parts(): ReadonlyMap<string, Term> {
-    return this.#own;
-  }
-
-  get members(): ReadonlyMap<string, Member> {
-    return this.#members;
+    return this.parts.getOrInsertComputed(name, () => {
+      const term = this.#script.constant(sort);
+      this.#script.assert(limit(term));
+      return term;
+    });
   }
 
   /** Does the question read a list, here or inside, whose length no schema limits? */
   get readsLong(): boolean {
-    if (this.#own.has("length") && !this.#isShort) return true;
-    const inside = [...[...this.#members.values()].map(({ symbol }) => symbol), ...this.#items];
+    if (this.parts.has("length") && !this.#isShort) return true;
+    const inside = [...[...this.members.values()].map(({ symbol }) => symbol), ...this.items];
     return inside.some((symbol) => symbol.readsLong);
-  }
-
-  /** The known items: all of them, or some. */
-  get items(): readonly SymbolicValue[] {
-    return this.#items;
   }
 
   get tag(): Term {
@@ -137,37 +125,25 @@ export class SymbolicValue {
   }
 
   member(name: string): Member {
-    let member = this.#members.get(name);
-    if (member === undefined) {
-      member = { present: this.#script.constant("Bool"), symbol: new SymbolicValue(this.#sight) };
-      this.#members.set(name, member);
-    }
-    return member;
+    return this.members.getOrInsertComputed(name, () => {
+      return { present: this.#script.constant("Bool"), symbol: new SymbolicValue(this.#sight) };
+    });
   }
 
   /** For `few`: every possible item, with the condition that it exists. */
   allItems(): readonly (readonly [isThere: Term, item: SymbolicValue])[] {
-    while (this.#items.length < itemsMax) this.#newItem();
-    return this.#items.map((item, at) => [`(< ${at} ${this.length})`, item]);
-  }
-
-  /** For `any`: the items that have their own index. */
-  get numbered(): ReadonlyMap<number, SymbolicValue> {
-    return this.#numbered;
+    while (this.items.length < itemsMax) this.#newItem();
+    return this.items.map((item, at) => [`(< ${at} ${this.length})`, item]);
   }
 
   /** For `any`: the item at an index, if the list is that long. */
   itemAt(at: number): SymbolicValue {
-    const known = this.#numbered.get(at);
-    if (known !== undefined) return known;
-    const item = this.#newItem();
-    this.#numbered.set(at, item);
-    return item;
+    return this.numbered.getOrInsertComputed(at, () => this.#newItem());
   }
 
   #newItem(): SymbolicValue {
     const item = new SymbolicValue(this.#sight);
-    this.#items.push(item);
+    this.items.push(item);
     for (const greet of this.#greetings) greet(item);
     return item;
   }
@@ -175,7 +151,7 @@ export class SymbolicValue {
   /** Calls the function with every known item, and later with each new one. */
   greet(greeting: (item: SymbolicValue) => void): void {
     this.#greetings.push(greeting);
-    for (const item of this.#items) greeting(item);
+    for (const item of this.items) greeting(item);
   }
 
   /** Does it hold for every item? */
@@ -201,14 +177,14 @@ export class SymbolicValue {
     if (rounds > 0) {
       for (const [at, { holds, of }] of this.#everywhere.entries()) {
         const from = this.#done[at] ?? 0;
-        const items = this.#items.slice(from);
-        this.#done[at] = this.#items.length;
+        const items = this.items.slice(from);
+        this.#done[at] = this.items.length;
         for (const item of items) this.#script.assert(implies(and(holds, `(> ${this.length} 0)`), of(item)));
         said ||= items.length > 0;
       }
     }
-    for (const { symbol } of this.#members.values()) said = symbol.settle(rounds) || said;
-    for (const item of this.#items) said = item.settle(rounds) || said;
+    for (const { symbol } of this.members.values()) said = symbol.settle(rounds) || said;
+    for (const item of this.items) said = item.settle(rounds) || said;
     return said;
   }
 }

@@ -2,12 +2,12 @@ import type { Core } from "../../../../readers/src/ir.ts";
 import { arithmetic, comparison } from "./arithmetic.ts";
 import { constantSym, opaqueValue, symAt } from "./values.ts";
 import { foldSym } from "./fold.ts";
-import { indexed, isIn, listsEqual, sizeOf } from "./lists.ts";
+import { indexed, isIn, isSingle, listsEqual, sizeOf } from "./lists.ts";
 import { keyWith } from "../formula/key.ts";
 import { merge, sameSym, type Evaluated, type Sym, type SymList } from "./sym.ts";
 import { and, choose, not, or, type Term } from "./term.ts";
 import { loweredEquals, textCall } from "./texts.ts";
-import type { CounterTerms, Type, World } from "./world.ts";
+import type { CounterTerms, World } from "./world.ts";
 
 /** An item of a current fold. */
 export interface Binding {
@@ -39,14 +39,12 @@ export class Translator {
   /** @param bound the values for the variables of the folds around it */
   evaluate(core: Core, bound: Bindings = new Map()): Evaluated {
     const key = this.key(core, bound);
-    const known = this.#known.get(key);
-    if (known !== undefined) return known;
-    const made = this.closed.has(key)
-      ? this.opaque(core, key, this.world.unknown(`${key} fails`))
-      : this.#evaluate(core, bound, key);
-    const found = { value: this.#short(made.value), fails: this.world.script.shared("Bool", made.fails) };
-    this.#known.set(key, found);
-    return found;
+    return this.#known.getOrInsertComputed(key, () => {
+      const made = this.closed.has(key)
+        ? this.opaque(core, key, this.world.unknown(`${key} fails`))
+        : this.#evaluate(core, bound, key);
+      return { value: this.#short(made.value), fails: this.world.script.shared("Bool", made.fails) };
+    });
   }
 
   /** A condition: when it is true, and when it fails. */
@@ -327,10 +325,4 @@ function truth(value: Sym): Term {
 function numeric(value: Sym): Term {
   if (value.kind === "number") return value.term;
   return value.kind === "tagged" ? value.number() : "0.0";
-}
-
-/** Is a value of the type neither a list nor an object? */
-function isSingle(type: Type): boolean {
-  if (type.kind === "nullable" || type.kind === "optional") return isSingle(type.of);
-  return ["boolean", "string", "number", "null", "duration", "timestamp"].includes(type.kind);
 }

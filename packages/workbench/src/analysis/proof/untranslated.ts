@@ -1,6 +1,7 @@
 import { EvaluationError, type Value } from "../../../../readers/src/contract.ts";
 import { isExact, isList, Timestamp, walk, type Core, type ToolPlan } from "../../../../readers/src/ir.ts";
 import { itemsMax, tags, type SymbolicValue } from "./symbolic-value.ts";
+import { shortName } from "../formula/subject.ts";
 import type { Sym } from "./sym.ts";
 import { and, equal, literal, not, or, real, type Term } from "./term.ts";
 
@@ -128,25 +129,16 @@ function equalTo(arg: Sym, value: Value): Term {
 
 /** Asserts that the symbol has the value, for each part that was read; undefined for a list that is too long. */
 function standsAt(symbol: SymbolicValue, value: Value): Term | undefined {
-  const part = (name: string, is: (term: Term) => Term): Term => {
+  const part = (name: string, is: Term): Term => {
     const term = symbol.parts.get(name);
-    return term === undefined ? "true" : is(term);
+    return term === undefined ? "true" : equal(term, is);
   };
-  const tag = (name: keyof typeof tags): Term => part("tag", (term) => equal(term, String(tags[name])));
+  const tag = (name: keyof typeof tags): Term => part("tag", String(tags[name]));
   if (value === null) return tag("null");
-  if (typeof value === "boolean")
-    return and(
-      tag("boolean"),
-      part("boolean", (term) => equal(term, String(value))),
-    );
+  if (typeof value === "boolean") return and(tag("boolean"), part("boolean", String(value)));
   if (typeof value === "string") {
     const text = literal(value);
-    return text === undefined
-      ? undefined
-      : and(
-          tag("text"),
-          part("text", (term) => equal(term, text)),
-        );
+    return text === undefined ? undefined : and(tag("text"), part("text", text));
   }
   if (isList(value)) {
     if (value.length > itemsMax) return undefined;
@@ -155,11 +147,7 @@ function standsAt(symbol: SymbolicValue, value: Value): Term | undefined {
       return known === undefined ? "true" : standsAt(known, item);
     });
     if (items.includes(undefined)) return undefined;
-    return and(
-      tag("list"),
-      part("length", (term) => equal(term, String(value.length))),
-      ...items.map((item) => item ?? ""),
-    );
+    return and(tag("list"), part("length", String(value.length)), ...items.map((item) => item ?? ""));
   }
   if (value instanceof Map) {
     const members = [...symbol.members].map(([name, member]) => {
@@ -171,12 +159,7 @@ function standsAt(symbol: SymbolicValue, value: Value): Term | undefined {
     return members.includes(undefined) ? undefined : and(tag("object"), ...members.map((member) => member ?? ""));
   }
   const number = typeof value === "object" && "seconds" in value ? value.seconds : value;
-  return isExact(number)
-    ? and(
-        tag("number"),
-        part("number", (term) => equal(term, real(number))),
-      )
-    : undefined;
+  return isExact(number) ? and(tag("number"), part("number", real(number))) : undefined;
 }
 
 /** The maximum number of rules that notes name. */
@@ -202,16 +185,12 @@ export function undecided(plans: readonly ToolPlan[], functions: ReadonlySet<str
 function blindSpot(node: Core, functions: ReadonlySet<string>): readonly string[] {
   if (node.op === "call" && functions.has(node.entry.name)) return [`calls ${node.entry.name}()`];
   if (node.op !== "binary" || node.right.op !== "counter" || node.right.type.kind !== "memory") return [];
-  return [`reads the values of counter ${short(node.right.name)}`];
+  return [`reads the values of counter ${shortName(node.right.name)}`];
 }
 
 function ruleText(id: string): string {
   const number = /\.\$requires\.([0-9]+)$/.exec(id)?.[1];
-  return number === undefined ? `rule ${short(id)}` : `requirement ${number} of ${id.slice(0, id.indexOf("."))}`;
-}
-
-function short(name: string): string {
-  return name.slice(name.indexOf(".") + 1);
+  return number === undefined ? `rule ${shortName(id)}` : `requirement ${number} of ${id.slice(0, id.indexOf("."))}`;
 }
 
 function listed(what: ReadonlySet<string>): string {

@@ -63,12 +63,7 @@ export class World {
 
   /** Unknown, true or false; the same for one key. */
   unknown(key: string): Term {
-    let term = this.#unknown.get(key);
-    if (term === undefined) {
-      term = this.script.constant("Bool");
-      this.#unknown.set(key, term);
-    }
-    return term;
+    return this.#unknown.getOrInsertComputed(key, () => this.script.constant("Bool"));
   }
 
   /** Returns an unknown statement, or false if the solver examines only short lists. So an example that it finds is real. */
@@ -80,13 +75,11 @@ export class World {
 
   /** A symbol for a value of which only the type is known; the same for one key. */
   opaque(key: string, type: Type): SymbolicValue {
-    let symbol = this.#opaque.get(key);
-    if (symbol === undefined) {
-      symbol = new SymbolicValue(this.sight);
-      this.#opaque.set(key, symbol);
+    return this.#opaque.getOrInsertComputed(key, () => {
+      const symbol = new SymbolicValue(this.sight);
       if (type.kind === "number" && type.notNegative) this.script.assert(`(>= ${symbol.number} 0.0)`);
-    }
-    return symbol;
+      return symbol;
+    });
   }
 
   /** Asserts the statements about all items of lists. Call it when nothing more is read. */

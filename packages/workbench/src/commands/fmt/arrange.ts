@@ -29,9 +29,8 @@ export interface Item {
 /** Assigns every comment of a document to a part: the part below it, or the part on its line. */
 export function arrange(root: YamlNode): Part {
   const { text } = root.span.file;
-  const arranger = new Arranger(new Comments(text), text);
   if (root.kind === "scalar") return { kind: "scalar", scalar: root, comment: undefined };
-  return arranger.collection(root, text.length + 1, 0);
+  return collectionOf(new Comments(text), root, text.length + 1, 0);
 }
 
 interface Child {
@@ -39,70 +38,66 @@ interface Child {
   readonly node: YamlNode;
 }
 
-class Arranger {
-  readonly #comments: Comments;
-  readonly #text: string;
+/** @param limit the offset that its comments must precede */
+function collectionOf(
+  comments: Comments,
+  node: Exclude<YamlNode, YamlScalar>,
+  limit: number,
+  column: number,
+): Collection {
+  const children: readonly Child[] =
+    node.kind === "map"
+      ? [...node.entries.values()].map(({ key, value }) => ({ key, node: value }))
+      : node.items.map((item) => ({ key: undefined, node: item }));
+  const items = children.map((child, at) => {
+    const next = children[at + 1];
+    return itemOf(comments, child, next === undefined ? limit : startOf(next), column);
+  });
+  return { kind: node.kind, items, tail: comments.tail(limit, column) };
+}
 
-  constructor(comments: Comments, text: string) {
-    this.#comments = comments;
-    this.#text = text;
+function itemOf(comments: Comments, { key, node }: Child, limit: number, outer: number): Item {
+  const lead = [...comments.before(startOf({ key, node }))];
+  const isWritten = !isMissing(node, key);
+  const keyComment = key && comments.behind(key.span.to, isWritten ? node.span.from : key.span.to);
+  if (node.kind !== "scalar" && !isFlow(node)) {
+    const own = columnOf(node.span);
+    // A list may be indented as little as its key: the lines after it at that column do not belong to it.
+    const value = collectionOf(
+      comments,
+      node,
+      limit,
+      node.kind === "list" && own === outer && key !== undefined ? own + 1 : own,
+    );
+    return { lead, key, keyComment, value, trail: undefined };
   }
+  const between = key === undefined || !isWritten ? [] : comments.before(node.span.from);
+  lead.push(...between.filter((line) => line !== ""));
+  const value = node.kind === "scalar" ? scalarPart(comments, node) : flowPart(comments, node);
+  const trail = comments.behind(isWritten ? node.span.to : (key?.span.to ?? 0), limit);
+  return settle({ lead, key, keyComment, value, trail });
+}
 
-  /** @param limit the offset that its comments must precede */
-  collection(node: Exclude<YamlNode, YamlScalar>, limit: number, column: number): Collection {
-    const children: readonly Child[] =
-      node.kind === "map"
-        ? [...node.entries.values()].map(({ key, value }) => ({ key, node: value }))
-        : node.items.map((item) => ({ key: undefined, node: item }));
-    const items = children.map((child, at) => {
-      const next = children[at + 1];
-      return this.#item(child, next === undefined ? limit : startOf(next), column);
-    });
-    return { kind: node.kind, items, tail: this.#comments.tail(limit, column) };
-  }
+function scalarPart(comments: Comments, scalar: YamlScalar): Part {
+  const { text } = scalar.span.file;
+  const isBlock = /[|>]/.test(text.charAt(scalar.span.from)) && scalar.text !== "";
+  const comment = isBlock ? comments.behind(scalar.span.from, text.indexOf("\n", scalar.span.from)) : undefined;
+  return { kind: "scalar", scalar, comment };
+}
 
-  #item({ key, node }: Child, limit: number, outer: number): Item {
-    const lead = [...this.#comments.before(startOf({ key, node }))];
-    const keyComment = key === undefined ? undefined : this.#comments.behind(key.span.to, beginning(node, key));
-    if (node.kind !== "scalar" && !this.#isFlow(node)) {
-      const own = this.#columnOf(node.span);
-      // A list may be indented as little as its key: the lines after it at that column do not belong to it.
-      const value = this.collection(
-        node,
-        limit,
-        node.kind === "list" && own === outer && key !== undefined ? own + 1 : own,
-      );
-      return { lead, key, keyComment, value, trail: undefined };
-    }
-    const between = key === undefined || isMissing(node, key) ? [] : this.#comments.before(node.span.from);
-    lead.push(...between.filter((line) => line !== ""));
-    const value = node.kind === "scalar" ? this.#scalar(node) : this.#flow(node);
-    const trail = this.#comments.behind(isMissing(node, key) ? (key?.span.to ?? 0) : node.span.to, limit);
-    return settle({ lead, key, keyComment, value, trail });
-  }
+function flowPart(comments: Comments, node: Exclude<YamlNode, YamlScalar>): Part {
+  const { from, to } = node.span;
+  const hasComments = comments.has(from, to);
+  const block = collectionOf(comments, node, to, 0);
+  return hasComments ? block : { kind: "flow", node, block };
+}
 
-  #scalar(scalar: YamlScalar): Part {
-    const isBlock = /[|>]/.test(this.#text.charAt(scalar.span.from)) && scalar.text !== "";
-    const comment = isBlock
-      ? this.#comments.behind(scalar.span.from, this.#text.indexOf("\n", scalar.span.from))
-      : undefined;
-    return { kind: "scalar", scalar, comment };
-  }
+function isFlow({ span: { file, from, to } }: YamlNode): boolean {
+  return /[[{]/.test(file.text.charAt(from)) && /[\]}]/.test(file.text.charAt(to - 1));
+}
 
-  #flow(node: Exclude<YamlNode, YamlScalar>): Part {
-    const { from, to } = node.span;
-    const hasComments = this.#comments.has(from, to);
-    const block = this.collection(node, to, 0);
-    return hasComments ? block : { kind: "flow", node, block };
-  }
-
-  #isFlow(node: YamlNode): boolean {
-    return /[[{]/.test(this.#text.charAt(node.span.from)) && /[\]}]/.test(this.#text.charAt(node.span.to - 1));
-  }
-
-  #columnOf({ from }: Span): number {
-    return from - (this.#text.lastIndexOf("\n", from - 1) + 1);
-  }
+function columnOf({ file, from }: Span): number {
+  return from - (file.text.lastIndexOf("\n", from - 1) + 1);
 }
 
 /** Moves a comment whose place no longer exists: braces that are expanded, a value that moved up to its key. */
@@ -126,10 +121,6 @@ function settle(item: Item): Item {
 
 function startOf({ key, node }: Child): number {
   return (key ?? node).span.from;
-}
-
-function beginning(node: YamlNode, key: YamlScalar): number {
-  return isMissing(node, key) ? key.span.to : node.span.from;
 }
 
 /** Nothing is written: the reader gives an empty value the key's place. */

@@ -2,7 +2,7 @@ import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
 import { renderDiagnostic, type Diagnostic, type SourceFile } from "../../../../readers/src/contract.ts";
-import { NoSuchFile, whyNot, BadInput, io, type Outcome } from "../../../../gate/src/cli/mod.ts";
+import { BadInput, counted, io, NoSuchFile, whyNot, type Outcome } from "../../../../gate/src/cli/mod.ts";
 import { layOut } from "./layout.ts";
 
 /**
@@ -24,7 +24,7 @@ export async function fmtCommand(names: readonly string[], { check }: { readonly
       if (!check) await writeFile(name, laidOut.value);
     }
   }
-  const count = `${files.length} ${files.length === 1 ? "file" : "files"}, ${changed.length} ${check ? "would change" : "changed"}`;
+  const count = `${counted(files.length, "file")}, ${changed.length} ${check ? "would change" : "changed"}`;
   const lines = changed.map((name) => `${check ? "would change" : "wrote"} ${name}`);
   return {
     exitCode: problems.length > 0 ? 2 : check && changed.length > 0 ? 1 : 0,

@@ -56,7 +56,8 @@ export class Comments {
     for (let comment = this.#peek(limit); comment !== undefined; comment = this.#peek(limit)) {
       if (comment.column < column) break;
       this.#next += 1;
-      lines.push(...this.#line(comment));
+      if (comment.ownLine && this.#followsBlank(comment.from)) lines.push("");
+      lines.push(comment.text);
     }
     return lines;
   }
@@ -77,10 +78,6 @@ export class Comments {
   #peek(limit: number): Comment | undefined {
     const comment = this.#all[this.#next];
     return comment !== undefined && comment.from < limit ? comment : undefined;
-  }
-
-  #line(comment: Comment): readonly string[] {
-    return comment.ownLine && this.#followsBlank(comment.from) ? ["", comment.text] : [comment.text];
   }
 
   /** Scans as little as possible: a line may contain thousands of parts. */

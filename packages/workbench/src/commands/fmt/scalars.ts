@@ -22,7 +22,7 @@ export function scalarBlock(
   const lines = raw.split(/\r?\n/);
   if (/^[|>]/.test(raw)) return blockLines(lines);
   if (lines.length === 1) return undefined;
-  const words = (isQuoted(raw) ? raw.slice(1, -1) : raw).split(/\r?\n/).map((line) => line.trim());
+  const words = (/^["']/.test(raw) ? raw.slice(1, -1) : raw).split(/\r?\n/).map((line) => line.trim());
   // Only a text that is the same after folding: no escapes, no empty lines.
   return words.join(" ") === scalar.text ? { head: ">-", lines: words } : undefined;
 }
@@ -30,10 +30,6 @@ export function scalarBlock(
 /** The scalar as written in the file. */
 function rawText({ span }: YamlScalar): string {
   return span.file.text.slice(span.from, span.to).replace(/[\r\n]+$/, "");
-}
-
-function isQuoted(raw: string): boolean {
-  return raw.startsWith('"') || raw.startsWith("'");
 }
 
 function blockLines([head = "", ...lines]: readonly string[]): ReturnType<typeof scalarBlock> {
@@ -54,16 +50,13 @@ const known = new Map<string, boolean>();
 function isPlain(text: string, place: ScalarPlace): boolean {
   if (!/^[^\s"'#&*!|>%@`{}[\],][^\r\n\t]*$/.test(text) || / $|: | #|:$/.test(text) || text.startsWith("---"))
     return false;
-  const key = `${place} ${text}`;
-  const before = known.get(key);
-  if (before !== undefined) return before;
-  const report = new Report();
-  const source = { block: `- ${text}`, flow: `- [${text}, 0]`, key: `- { ${text}: 0 }` }[place];
-  const isSame = readsAs(readYaml({ name: "scalar", text: source }, report), text, place) && report.size === 0;
-  // A key is always text here, but not for every reader of YAML.
-  const found = isSame && (place !== "key" || isPlain(text, "block") || /^(?:on|no|n|y|yes|off)$/.test(text));
-  known.set(key, found);
-  return found;
+  return known.getOrInsertComputed(`${place} ${text}`, () => {
+    const report = new Report();
+    const source = { block: `- ${text}`, flow: `- [${text}, 0]`, key: `- { ${text}: 0 }` }[place];
+    const isSame = readsAs(readYaml({ name: "scalar", text: source }, report), text, place) && report.size === 0;
+    // A key is always text here, but not for every reader of YAML.
+    return isSame && (place !== "key" || isPlain(text, "block") || /^(?:on|no|n|y|yes|off)$/.test(text));
+  });
 }
 
 function readsAs(node: YamlNode | undefined, text: string, place: ScalarPlace): boolean {

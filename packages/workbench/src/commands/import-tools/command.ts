@@ -1,5 +1,5 @@
 import { writeFile } from "node:fs/promises";
-import { io, whyNot, type Outcome } from "../../../../gate/src/cli/mod.ts";
+import { counted, io, whyNot, type Outcome } from "../../../../gate/src/cli/mod.ts";
 import { loadContracts, renderDiagnostics } from "../../../../svc-gate/src/contract-files.ts";
 import { bad, quoteAscii, type Result } from "../../../../core/src/wire/mod.ts";
 import { compileContracts } from "../../../../readers/src/contract.ts";
@@ -125,9 +125,8 @@ async function written(source: Source, stubs: readonly Stub[], options: ImportOp
     const next = isThere ? "; choose another file, or compare with --contract FILE --check in place of --out" : "";
     return { exitCode: 2, text: `${options.out} was not written: ${whyNot(error)}${next}` };
   }
-  const counted = stubs.length === 1 ? "1 tool" : `${stubs.length} tools`;
   const next = `Write rules, then run svc-gate check ${options.out}`;
-  return { exitCode: 0, text: `wrote ${options.out}: ${counted}, all refused. ${next}` };
+  return { exitCode: 0, text: `wrote ${options.out}: ${counted(stubs.length, "tool")}, all refused. ${next}` };
 }
 
 function checked(drift: Drift, { json }: ImportOptions): Outcome {

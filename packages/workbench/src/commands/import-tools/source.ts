@@ -1,7 +1,6 @@
-import { readFile } from "node:fs/promises";
 import { text as textOf } from "node:stream/consumers";
 import { parseDocument } from "yaml";
-import { io, NoSuchFile, whyNot } from "../../../../gate/src/cli/mod.ts";
+import { io, readText } from "../../../../gate/src/cli/mod.ts";
 import {
   bad,
   Decimal,
@@ -38,11 +37,7 @@ const toolsMax = 5000;
  * @param server the server's part of all names; null keeps the tools' own names, also if the file names a server
  */
 export async function readSource(file: string, server?: string | null): Promise<Result<Source, string>> {
-  const text = await (file === "-" ? textOf(io().stdin) : readFile(file, "utf8")).catch(
-    (error: NodeJS.ErrnoException) => {
-      throw new NoSuchFile(`${file} cannot be read: ${whyNot(error)}`);
-    },
-  );
+  const text = await (file === "-" ? textOf(io().stdin) : readText(file));
   const value = /\.ya?ml$/i.test(file) ? fromYaml(text) : fromJson(text);
   const source = value.ok ? sourceOf(value.value, nameOf(file), server) : value;
   return source.ok ? source : bad(`${file === "-" ? "standard input" : file}: ${source.problem}`);

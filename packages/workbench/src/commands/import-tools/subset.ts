@@ -116,9 +116,9 @@ class Converter {
     return parts.reduce<JsonObject>((whole, part) => {
       if (!(part instanceof Map)) return whole;
       // A reference to a part that is being expanded: the reader of members finds it again and reports it.
-      return this.#open.filter((open) => open === part).length > 0
-        ? this.#recursion(whole, at)
-        : this.#merged(this.#flat(part, at, depth + 1), whole, at);
+      if (!this.#open.includes(part)) return this.#merged(this.#flat(part, at, depth + 1), whole, at);
+      this.#note(at, "a schema that contains itself is left out");
+      return whole;
     }, rest);
   }
 
@@ -132,11 +132,6 @@ class Converter {
       at,
       `a \`$ref\` to ${typeof target === "string" ? quoteAscii(target) : "something that is not a text"}`,
     );
-  }
-
-  #recursion(whole: JsonObject, at: string): JsonObject {
-    this.#note(at, "a schema that contains itself is left out");
-    return whole;
   }
 
   #merged(a: JsonObject, b: JsonObject, at: string): JsonObject {
@@ -279,13 +274,11 @@ const taken = new Map<string, boolean>();
 function isTaken(schema: Json): boolean {
   const isObject = schema instanceof Map && schema.get("type") === "object";
   const closed = yamlFlow(isObject ? having(schema, "additionalProperties", true) : schema);
-  const known = taken.get(closed);
-  if (known !== undefined) return known;
-  const input = `{ type: object, additionalProperties: false, properties: { x: ${closed} } }`;
-  const text = `contract: c\ntools:\n  t: { input: ${input}, otherwise: BLOCK }\n`;
-  const { ok } = compileContracts([{ name: "schema", text }]);
-  taken.set(closed, ok);
-  return ok;
+  return taken.getOrInsertComputed(closed, () => {
+    const input = `{ type: object, additionalProperties: false, properties: { x: ${closed} } }`;
+    const text = `contract: c\ntools:\n  t: { input: ${input}, otherwise: BLOCK }\n`;
+    return compileContracts([{ name: "schema", text }]).ok;
+  });
 }
 
 function onlyConst(branch: Json): Json | undefined {

@@ -21,12 +21,10 @@ export async function lspCommand(): Promise<Outcome> {
   const connection = createConnection(new StreamMessageReader(stdin), new StreamMessageWriter(stdout));
   const documents = new TextDocuments(TextDocument);
   const workspace = new Workspace((uri) => documents.get(uri));
-  const board = new Board(
-    (uri, diagnostics) => void connection.sendDiagnostics({ uri, diagnostics: [...diagnostics] }),
-  );
+  const put = boardOf((uri, diagnostics) => void connection.sendDiagnostics({ uri, diagnostics }));
   const timers = new Map<string, NodeJS.Timeout>();
 
-  const check = (document: TextDocument): void => board.put(document.uri, workspace.check(document));
+  const check = (document: TextDocument): void => put(document.uri, workspace.check(document));
   /** A document, and the mandates that may name it. */
   const checkAll = (uri: string): void => {
     for (const document of documents.all())
@@ -54,7 +52,7 @@ export async function lspCommand(): Promise<Outcome> {
   documents.onDidClose(({ document }) => {
     clearTimeout(timers.get(document.uri));
     workspace.forget(document.uri);
-    board.put(document.uri, new Map());
+    put(document.uri, new Map());
   });
   connection.onCompletion(async ({ textDocument, position }) => {
     const document = documents.get(textDocument.uri);
@@ -80,24 +78,20 @@ export async function lspCommand(): Promise<Outcome> {
   });
 }
 
-/** The problems shown for each file: its own, and those as a part of mandates, each once. */
-class Board {
-  readonly #show: (uri: string, diagnostics: readonly EditorDiagnostic[]) => void;
-  readonly #byOwner = new Map<string, ReadonlyMap<string, readonly Diagnostic[]>>();
+type Found = ReadonlyMap<string, readonly Diagnostic[]>;
 
-  constructor(show: (uri: string, diagnostics: readonly EditorDiagnostic[]) => void) {
-    this.#show = show;
-  }
-
-  put(owner: string, found: ReadonlyMap<string, readonly Diagnostic[]>): void {
-    const touched = new Set([...found.keys(), ...(this.#byOwner.get(owner)?.keys() ?? [])]);
-    this.#byOwner.set(owner, found);
+/** Shows the problems of each file: its own, and those as a part of mandates, each once. */
+function boardOf(show: (uri: string, diagnostics: EditorDiagnostic[]) => void): (owner: string, found: Found) => void {
+  const byOwner = new Map<string, Found>();
+  return (owner, found) => {
+    const touched = new Set([...found.keys(), ...(byOwner.get(owner)?.keys() ?? [])]);
+    byOwner.set(owner, found);
     for (const uri of touched) {
-      const all = [...this.#byOwner.values()].flatMap((each) => each.get(uri) ?? []);
+      const all = [...byOwner.values()].flatMap((each) => each.get(uri) ?? []);
       const distinct = new Map(all.map((problem) => [`${problem.span.from} ${problem.message}`, problem]));
-      this.#show(uri, [...distinct.values()].map(shown));
+      show(uri, [...distinct.values()].map(shown));
     }
-  }
+  };
 }
 
 function shown(problem: Diagnostic): EditorDiagnostic {

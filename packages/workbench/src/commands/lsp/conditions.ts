@@ -1,6 +1,6 @@
 import type { PolicySet } from "../../../../readers/src/contract.ts";
 import { functions, walk, type Core } from "../../../../readers/src/ir.ts";
-import { find, kindsOf, namesUnder, schemaMember, written, type Found, type Outline } from "./outline.ts";
+import { find, kindsOf, namesUnder, propertiesOf, schemaMember, written, type Found, type Outline } from "./outline.ts";
 import type { CursorLocation } from "./cursor-location.ts";
 
 /** One completion in a condition. */
@@ -47,17 +47,16 @@ export function suggest(outline: Outline, location: CursorLocation): readonly Su
   }
   if (root === "session") return [{ name: "present", kind: "member", detail: "does the check belong to a session?" }];
   const schemas = schemasOf(outline, location, root);
-  const found = schemas.flatMap((schema) =>
-    rest.length === 0 ? [schema] : [schemaMember(schema.node, rest, schema.node)],
-  );
-  const members = found.flatMap((schema) => (schema === undefined ? [] : fields(schema)));
+  const found = schemas.flatMap((schema) => {
+    return rest.length === 0 ? schema : (schemaMember(schema.node, rest, schema.node) ?? []);
+  });
   const presence: readonly Suggestion[] =
     root === "platform" && rest.length === 0
       ? [{ name: "present", kind: "member", detail: "does the check have facts?" }]
       : [];
-  const kinds = rest.length === 0 ? [] : found.flatMap((schema) => (schema === undefined ? [] : kindsOf(schema.node)));
+  const kinds = rest.length === 0 ? [] : found.flatMap(({ node }) => kindsOf(node));
   const isRecord = rest.length === 0 && (root === "input" || root === "platform");
-  return [...presence, ...members, ...(isRecord ? [] : methods(kinds))];
+  return [...presence, ...found.flatMap(fields), ...(isRecord ? [] : methods(kinds))];
 }
 
 /** The completions for the name of a member: those that its schema declares. */
@@ -97,9 +96,7 @@ function member(name: string, found: Found | undefined): Suggestion {
 }
 
 function fields({ node }: Found): readonly Suggestion[] {
-  const properties = node.kind === "map" ? node.entries.get("properties")?.value : undefined;
-  if (properties?.kind !== "map") return [];
-  return [...properties.entries].map(([name, { key, value }]) => member(name, { key: key.span, node: value }));
+  return [...propertiesOf(node)].map(([name, { key, value }]) => member(name, { key: key.span, node: value }));
 }
 
 /** The schemas of a root at this location: the inputs of the tools that the rule is for. */

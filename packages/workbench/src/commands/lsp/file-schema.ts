@@ -30,9 +30,7 @@ export interface Allowed {
 const loaded = new Map<FileKind, Promise<Shape>>();
 
 export function shapeOf(kind: FileKind): Promise<Shape> {
-  const shape = loaded.get(kind) ?? schemaText(kind).then((text) => JSON.parse(text) as Shape);
-  loaded.set(kind, shape);
-  return shape;
+  return loaded.getOrInsertComputed(kind, async () => JSON.parse(await schemaText(kind)) as Shape);
 }
 
 /** The keys and values that a file's schema allows at a path of keys, `*` for an item of a list. */

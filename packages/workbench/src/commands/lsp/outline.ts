@@ -56,11 +56,16 @@ export function namesUnder(outline: Outline, ...path: readonly string[]): readon
 export function schemaMember(schema: YamlNode, chain: readonly string[], root: YamlNode = schema): Found | undefined {
   const [name, ...rest] = chain;
   const own = referred(schema, root);
-  const properties = own.kind === "map" ? own.entries.get("properties")?.value : undefined;
-  const entry = properties?.kind === "map" && name !== undefined ? properties.entries.get(name) : undefined;
+  const entry = name === undefined ? undefined : propertiesOf(own).get(name);
   if (entry === undefined) return undefined;
   if (rest.length === 0) return { key: entry.key.span, node: referred(entry.value, root) };
   return schemaMember(entry.value, rest, root);
+}
+
+/** The members that a schema declares. */
+export function propertiesOf(schema: YamlNode): YamlMap["entries"] {
+  const properties = schema.kind === "map" ? schema.entries.get("properties")?.value : undefined;
+  return properties?.kind === "map" ? properties.entries : new Map();
 }
 
 export function referred(schema: YamlNode, root: YamlNode, depth = 0): YamlNode {

@@ -27,10 +27,8 @@ export class Workspace {
   check(document: TextDocument): ReadonlyMap<string, readonly Diagnostic[]> {
     const source = sourceOf(document);
     const found = new Map<string, Diagnostic[]>([[document.uri, []]]);
-    for (const problem of this.#problems(source, document.uri)) {
-      const uri = problem.span.file.name;
-      found.set(uri, [...(found.get(uri) ?? []), problem]);
-    }
+    for (const problem of this.#problems(source, document.uri))
+      found.getOrInsertComputed(problem.span.file.name, () => []).push(problem);
     return found;
   }
 
