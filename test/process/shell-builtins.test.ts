@@ -6,7 +6,8 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { before, suite, test } from "node:test";
-import { readShellText, shellFunctions } from "../../packages/readers/src/shell/shell.ts";
+import { shellFunctions } from "../../packages/readers/src/shell/functions.ts";
+import { readShellText } from "../../packages/readers/src/shell/shell.ts";
 import { EvaluationError } from "../../packages/core/src/contract/value/rational.ts";
 import type { Value } from "../../packages/core/src/contract/value/value.ts";
 import { control } from "../support/controls/control.ts";

@@ -6,8 +6,8 @@ import { urlFunctions } from "./net/url.ts";
 import { globFunctions } from "./path/glob.ts";
 import { patchFunctions } from "./path/patch.ts";
 import { pathFunctions } from "./path/path.ts";
-import { shellFunctions } from "./shell/shell.ts";
-import { sqlFunctions } from "./sql/sql.ts";
+import { shellFunctions } from "./shell/functions.ts";
+import { sqlFunctions } from "./sql/functions.ts";
 
 /** All functions that conditions may call: those of every contract, and the readers. */
 export const functions: readonly ContractFunction[] = [

@@ -102,6 +102,8 @@ async function patterns(): Promise<readonly RegExp[]> {
   });
   try {
     await import("../../../packages/readers/src/mod.ts");
+    await import("../../../packages/readers/src/shell/shell.ts");
+    await import("../../../packages/readers/src/sql/sql.ts");
   } finally {
     globalThis.RegExp = Original;
   }

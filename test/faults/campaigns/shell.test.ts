@@ -7,7 +7,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, suite, test, type TestContext } from "node:test";
-import { readShellText, shellFunctions, understood } from "../../../packages/readers/src/shell/shell.ts";
+import { shellFunctions } from "../../../packages/readers/src/shell/functions.ts";
+import { readShellText, understood } from "../../../packages/readers/src/shell/shell.ts";
 import { compile, judge } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
 import {

@@ -9,7 +9,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, suite, test } from "node:test";
-import { readSqlText, sqlFunctions } from "../../../packages/readers/src/sql/sql.ts";
+import { sqlFunctions } from "../../../packages/readers/src/sql/functions.ts";
+import { readSqlText } from "../../../packages/readers/src/sql/sql.ts";
 import { nodes, type NodeTable } from "../../../packages/readers/src/sql/nodes.ts";
 import { record } from "../../support/contract-records.ts";
 import { control } from "../../support/controls/control.ts";

@@ -8,6 +8,7 @@ import {
   checkProgramWord,
   checkRedirectTarget,
 } from "./dialects.ts";
+import { textMax } from "./bounds.ts";
 import { checkCharacters, checkValue, doubt } from "./doubt.ts";
 import { checkEvaluations, noteArithmetic, noteAssignment, noteLoop, noteName, noteTest } from "./evaluation.ts";
 import { checkMoves } from "./folders.ts";
@@ -15,7 +16,6 @@ import { readCall, type Input, type Reading } from "./run.ts";
 import { checkShape, contextBelow, isDecoded, type Context } from "./shapes.ts";
 import { literal, readWord, unknownIn, type Arg } from "./words.ts";
 
-export const textMax = 32_768;
 const unitsMax = 4 * textMax;
 const bracesMax = 64;
 /** Ancestors of a node: about forty nested substitutions. */

@@ -1,4 +1,5 @@
 import { quote } from "../../../core/src/wire/mod.ts";
+import { commandsMax } from "./bounds.ts";
 import { doubt } from "./doubt.ts";
 import { noteSplit, readBuiltin } from "./builtins.ts";
 import { noteName, noteOption, type Evaluation } from "./evaluation.ts";
@@ -50,7 +51,6 @@ export interface Reading extends Evaluation {
   units: number;
 }
 
-export const commandsMax = 500;
 /** `sudo env sh -c "sh -c ..."` */
 const callsDeep = 16;
 

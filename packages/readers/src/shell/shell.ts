@@ -1,68 +1,15 @@
-import {
-  boolean,
-  type ContractFunction,
-  EvaluationError,
-  library,
-  listOf,
-  recordOf,
-  string,
-  type Value,
-} from "../../../core/src/contract/function.ts";
+import { EvaluationError, library, type Value } from "../../../core/src/contract/function.ts";
 import { doubt } from "./doubt.ts";
-import { readerOfCode, readText, textMax } from "./read.ts";
-import { commandsMax, type Reading, type Run } from "./run.ts";
+import { readerOfCode, readText } from "./read.ts";
+import type { Reading, Run } from "./run.ts";
 import { understood, type Shapes } from "./shapes.ts";
 
 export { understood };
 
 const unbash = library("the shell parser", () => import("unbash"));
 
-const texts = listOf(string, textMax);
-
-const command = recordOf({
-  name: string,
-  program: string,
-  wrapper: string,
-  subcommand: string,
-  args: texts,
-  files: texts,
-  words: texts,
-  flags: texts,
-  unknown: texts,
-  globs: texts,
-  variables: texts,
-});
-
-/** Shell commands. */
-export const shellFunctions: readonly ContractFunction[] = [
-  {
-    name: "shell",
-    style: "function",
-    parameters: ["string"],
-    result: recordOf({
-      commands: listOf(command, commandsMax),
-      writes: texts,
-      reads: texts,
-      unknown: texts,
-      variables: texts,
-      functions: texts,
-      scripts: listOf(recordOf({ language: string, text: string }), commandsMax),
-      background: boolean,
-    }),
-    doc:
-      "Lists every command that a text would run in bash or dash: in pipelines, lists, substitutions, loops and functions, " +
-      "behind `sudo`, `env`, `xargs` and the like, and in code given to `sh -c`, `eval` or a shell's input. A spelling that the " +
-      "gate does not know is an error. See [shell](#shell).",
-    examples: [
-      ['shell("cd /tmp && sudo -u x /bin/rm -fr $(ls *.o)").commands.map(c, c.name)', '["cd", "sudo", "rm", "ls"]'],
-      ['shell("rm -fr build").commands.all(c, c.flags == ["-f", "-r"])', "true"],
-      ['shell("date > log").writes', '["log"]'],
-    ],
-    load: unbash.load,
-    cost: ([text]) => 64 + (text as string).length * 8,
-    run: ([text]) => readShellText(text as string),
-  },
-];
+/** Loads the parser. */
+export const load: () => Promise<void> = unbash.load;
 
 /**
  * Reads a text into a record.

@@ -1,4 +1,5 @@
 import { EvaluationError, library } from "../../../core/src/contract/function.ts";
+import { textMax } from "./bounds.ts";
 
 /** A syntax tree as PostgreSQL's parser prints it. */
 export type Tree = null | boolean | number | string | readonly Tree[] | Fields;
@@ -6,7 +7,6 @@ export interface Fields {
   readonly [name: string]: Tree;
 }
 
-export const textMax = 32_768;
 /** Nested brackets, and words and operators that can nest without brackets: well below the parser's own limit. */
 const bracketsMax = 64;
 const operatorsMax = 1500;
