@@ -54,6 +54,14 @@ function linesLoadedWith(...paths: readonly string[]): number {
 }
 
 const decides = "packages/gate/src/server/core/decide-batch.ts";
+/** A gate without HTTP, and the threads of its engine. */
+const signing = [
+  "packages/gate/src/server/service/gate.ts",
+  "packages/gate/src/ledger/mod.ts",
+  "packages/readers/src/contract.ts",
+  "packages/gate/src/ledger/store/sqlite/writer.ts",
+  "packages/gate/src/ledger/store/sqlite/reader.ts",
+];
 const judges = "packages/gate/src/server/approvals/batch-approvals.ts";
 
 suite("what a reviewer of a package reads", () => {
@@ -92,6 +100,13 @@ suite("what a reviewer of a package reads", () => {
       loaded.filter((path) => /^packages\/readers\/|\/ledger\/|\/store\//.test(path)),
       [],
     );
+  });
+
+  test("a gate over SQLite that decides and signs loads at most 29,500 lines", (t) => {
+    const lines = linesLoadedWith(...signing);
+    t.diagnostic(`${lines} lines`);
+    assert.ok(lines > 20_000 && lines <= 29_500, `${lines} lines`);
+    assert.ok(linesLoadedWith(...signing, "packages/gate/src/server/anchoring/anchors.ts") > lines + 1000);
   });
 
   control("positive control: an import of the compiler, or of a store, is too much", () => {

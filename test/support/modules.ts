@@ -26,7 +26,7 @@ export const modules: ReadonlyMap<string, Module> = new Map<string, Module>([
     "gate/ledger",
     {
       mayImport: ["core/wire", "core/approvals", "core/record"],
-      doors: ["engine.ts", "errors.ts", "signing/mod.ts"],
+      doors: ["backup.ts", "engine.ts", "errors.ts", "restore.ts", "signing/mod.ts"],
       knows: ["core/record"],
     },
   ],

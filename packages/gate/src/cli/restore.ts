@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { dataFolder, placeRestoration, planRestore, type Restoration } from "../ledger/mod.ts";
+import { dataFolder } from "../ledger/mod.ts";
+import { placeRestoration, planRestore, type Restoration } from "../ledger/restore.ts";
 import { copyDigests, copySmall, keyFilesOf, ledgersOf, refuseDatabase } from "./backup.ts";
 import { offlinePlace } from "./offline-place.ts";
 import { othersOf } from "./others.ts";

@@ -20,8 +20,6 @@ export type { Database } from "./store/store.ts";
 export { inspectSharedLedger, migratePostgres, openPostgres, readSharedLedger } from "./in-database.ts";
 export { sqliteThreads, type SqliteThreads } from "./store/sqlite/sqlite.ts";
 export * as dataFolder from "./files/data-folder.ts";
-export { backUpLedger, type Backup } from "./backup.ts";
-export { placeRestoration, planRestore, type Restoration } from "./restore.ts";
 export {
   divergenceOf,
   divergences,

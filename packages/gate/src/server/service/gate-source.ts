@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import type { Logger } from "pino";
 import type { Stops } from "../../../../core/src/approvals/mod.ts";
-import { Anchors, type AnchorSites } from "../anchoring/mod.ts";
+import type { Anchors, AnchorSites } from "../anchoring/anchors.ts";
 import type { PolicySet } from "../../../../core/src/contract/mod.ts";
 import { openLedger, type InForce, type Ledger, type LedgerOptions } from "../../ledger/mod.ts";
 import { bad, good, isWeaker, type Mode, type Result } from "../../../../core/src/wire/mod.ts";
@@ -105,7 +105,7 @@ export async function openFrom(source: GateSource, shared: SharedParts, earlier?
   const warnings = earlier === undefined ? [...ledger.warnings, ...(await resetWarnings(ledger))] : [];
   for (const warning of warnings) log.warn({ tenant: source.tenant }, warning);
   logPinFailures(ledger, { ...shared, tenant: source.tenant });
-  const anchors = shared.sites && anchorsOf(source, ledger, { ...shared, sites: shared.sites });
+  const anchors = shared.sites && (await anchorsOf(source, ledger, { ...shared, sites: shared.sites }));
   try {
     await anchors?.begin(earlier === undefined);
     const policySet = read ?? (await recompilePolicySet(ledger, (earlier as InForce).contract));
@@ -142,13 +142,21 @@ export async function asRecorded(source: GateSource, ledger: Ledger, shared: Sha
   return gate;
 }
 
-/** Makes the anchors of a ledger, which receive its heads from now on. */
-function anchorsOf(
+/** Makes the anchors of a ledger, which receive its heads from now on. Their code is loaded if there are any. */
+async function anchorsOf(
   { tenant, ledger: { folder } }: GateSource,
   ledger: Ledger,
   { log, observer, sites }: SharedParts & { readonly sites: AnchorSites },
-): Anchors {
-  const anchors = new Anchors({ ...sites, ledger, folder, tenant, log, onFailure: (by) => observer.anchorFailed(by) });
+): Promise<Anchors> {
+  const anchoring = await import("../anchoring/anchors.ts");
+  const anchors = new anchoring.Anchors({
+    ...sites,
+    ledger,
+    folder,
+    tenant,
+    log,
+    onFailure: (by) => observer.anchorFailed(by),
+  });
   ledger.watchHeads((head) => anchors.follow(head));
   return anchors;
 }

@@ -8,7 +8,7 @@ import {
   type Mode,
   type Result,
 } from "../../../../core/src/wire/mod.ts";
-import { parseSinks } from "../anchoring/mod.ts";
+import { parseSinks } from "../anchoring/sinks.ts";
 import { parseRate, type Rate } from "../settings/rate.ts";
 import { parseBytes } from "../core/refused-inputs.ts";
 import { consoleProblem, noConsole } from "./console-settings.ts";

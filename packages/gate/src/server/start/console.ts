@@ -4,7 +4,7 @@ import { dataFolder } from "../../ledger/mod.ts";
 import type { KeyRing } from "../keys/keys.ts";
 import { ConsoleDoor } from "../http/door.ts";
 import { FirstCode, OwnNames, Seal, secretIn, Sessions } from "../../../../console/src/server/mod.ts";
-import { OidcSignIn, readOidc, redeemedMax, tooMany } from "../../../../console/src/server/oidc/mod.ts";
+import type { OidcSignIn } from "../../../../console/src/server/oidc/mod.ts";
 import { Line } from "../admission/line.ts";
 import { readPrivateJson } from "../settings/private-file.ts";
 import { StartRefused } from "../errors.ts";
@@ -20,10 +20,10 @@ interface ConsoleHooks {
 }
 
 /** Makes the door of the console; undefined if the gate does not serve it. */
-export function openConsole(
+export async function openConsole(
   config: Config,
   { keys, log, showCode = (sentence) => log.warn(sentence) }: ConsoleHooks,
-): ConsoleDoor | undefined {
+): Promise<ConsoleDoor | undefined> {
   if (noConsole(config) !== undefined) return undefined;
   const { basePath, consoleSecret: text, dataDir, oidc, publicUrl } = config;
   const file = join(dataDir, dataFolder.files.consoleSecret);
@@ -33,28 +33,26 @@ export function openConsole(
   return new ConsoleDoor({
     names: new OwnNames(publicUrl),
     sessions: new Sessions(secret),
-    oidc:
-      oidc === undefined
-        ? undefined
-        : new OidcSignIn({ file: oidc, readJson: readPrivateJson, seal, keys, warn, enter: signInLine() }),
+    oidc: oidc === undefined ? undefined : await signInBy({ file: oidc, seal, keys, warn }),
     code: new FirstCode(showCode),
     keys,
     basePath,
   });
 }
 
-function signInLine(): ConstructorParameters<typeof OidcSignIn>[0]["enter"] {
-  const line = new Line({
-    ofKeyMax: redeemedMax,
-    ofTenantMax: redeemedMax,
-    max: redeemedMax,
-    waitingOfKeyMax: limits.readsWaitingMax,
-    refusal: () => tooMany,
-  });
-  return async (holder, signal) => {
+/** Makes the sign-in with a provider. Its code is loaded if there is one. */
+async function signInBy(
+  parts: Pick<ConstructorParameters<typeof OidcSignIn>[0], "file" | "keys" | "seal" | "warn">,
+): Promise<OidcSignIn> {
+  const provider = await import("../../../../console/src/server/oidc/mod.ts");
+  const { redeemedMax: max, tooMany } = provider;
+  const places = { ofKeyMax: max, ofTenantMax: max, max, waitingOfKeyMax: limits.readsWaitingMax };
+  const line = new Line({ ...places, refusal: () => tooMany });
+  const enter: ConstructorParameters<typeof OidcSignIn>[0]["enter"] = async (holder, signal) => {
     const ticket = await line.enter(holder, signal);
     return ticket.ok ? good(() => line.leave(ticket.value)) : ticket;
   };
+  return new provider.OidcSignIn({ ...parts, readJson: readPrivateJson, enter });
 }
 
 /** Returns the address of the console that persons open. A public address without TLS is not one of its names. */
@@ -64,6 +62,8 @@ export function consoleUrl({ publicUrl }: Config, address: string): string {
 
 /** @throws {StartRefused} if the file of SVC_OIDC cannot be used */
 export async function requireOidc({ oidc }: Config): Promise<void> {
-  const settings = oidc === undefined ? undefined : await readOidc(oidc, readPrivateJson);
-  if (settings?.ok === false) throw new StartRefused(settings.problem, 2);
+  if (oidc === undefined) return;
+  const { readOidc } = await import("../../../../console/src/server/oidc/mod.ts");
+  const settings = await readOidc(oidc, readPrivateJson);
+  if (!settings.ok) throw new StartRefused(settings.problem, 2);
 }

@@ -11,7 +11,8 @@ import {
 } from "../../ledger/mod.ts";
 import { NoLedger } from "../../ledger/errors.ts";
 import { good, type Result } from "../../../../core/src/wire/mod.ts";
-import { anchorSites, type AnchorSites } from "../anchoring/mod.ts";
+import type { AnchorSites } from "../anchoring/anchors.ts";
+import { anchorSites } from "../anchoring/sites.ts";
 import type { Config } from "./config.ts";
 import { noConsole } from "./console-settings.ts";
 import { consoleUrl, openConsole, requireOidc } from "./console.ts";
@@ -126,7 +127,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     const parts = { log, keys, root, rootSource, tenants, readSources, metrics, notifier, traces, rates, hooks };
     const { connections, publicUrl } = config;
     const service = new Service({ ...parts, tests: testsOfReload(config, hooks), budget, connections, publicUrl });
-    const door = openConsole(config, { keys, log, ...hooks });
+    const door = await openConsole(config, { keys, log, ...hooks });
     const server = makeServer({ service, ...config, console: door, log, tls });
     const ops = await openOps(service, config, log);
     const address = await listen(server, config).catch(async (error: unknown) => {
