@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { settings } from "../../packages/gate/src/server/start/mod.ts";
-import { migratePostgres } from "../../packages/gate/src/ledger/mod.ts";
+import { migratePostgres } from "../../packages/gate/src/ledger/in-database.ts";
 
 /** The benchmark's own PostgreSQL server. */
 export interface Database {

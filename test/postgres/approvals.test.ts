@@ -6,7 +6,8 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, suite, test } from "node:test";
-import { ledgerTables, readSharedLedger } from "../../packages/gate/src/ledger/mod.ts";
+import { readSharedLedger } from "../../packages/gate/src/ledger/in-database.ts";
+import { ledgerTables } from "../../packages/gate/src/ledger/mod.ts";
 import { approvalMetrics, approved, large, naming, payments, slowBatches, type Desk } from "../support/approvals.ts";
 import { control } from "../support/controls/control.ts";
 import { ask } from "../support/gate.ts";

@@ -6,7 +6,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
-import { openPostgres, openLedger, type Ledger } from "../../packages/gate/src/ledger/mod.ts";
+import { openPostgres } from "../../packages/gate/src/ledger/in-database.ts";
+import { openLedger, type Ledger } from "../../packages/gate/src/ledger/mod.ts";
 import { command } from "../support/command.ts";
 import { ask, check, key, spawnGate, temporaryFolder, writeContracts } from "../support/gate.ts";
 import { append, contracts, engine, entry } from "../support/ledger-fixture.ts";

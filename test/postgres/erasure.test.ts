@@ -10,13 +10,8 @@ import { join } from "node:path";
 import { after, before, suite, test, type TestContext } from "node:test";
 import { at0, eraserOn, eraseOn, erasureSuite, fill, hourMs } from "../support/erasure-suite.ts";
 import { NotKept } from "../../packages/gate/src/ledger/errors.ts";
-import {
-  openLedger,
-  openPostgres,
-  migratePostgres,
-  type Database,
-  type Ledger,
-} from "../../packages/gate/src/ledger/mod.ts";
+import { openPostgres, migratePostgres } from "../../packages/gate/src/ledger/in-database.ts";
+import { openLedger, type Database, type Ledger } from "../../packages/gate/src/ledger/mod.ts";
 import { withoutParts } from "../../packages/core/src/record/entry/evidence.ts";
 import { bounds, clientConfig, makePool, transact } from "../../packages/gate/src/ledger/store/postgres/session.ts";
 import { postgresTables, type Read } from "../../packages/gate/src/ledger/store/postgres/tables.ts";

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, suite, test, type TestContext } from "node:test";
-import { readSharedLedger } from "../../packages/gate/src/ledger/mod.ts";
+import { readSharedLedger } from "../../packages/gate/src/ledger/in-database.ts";
 import { startDesk } from "../support/approvals.ts";
 import { command } from "../support/command.ts";
 import { control } from "../support/controls/control.ts";

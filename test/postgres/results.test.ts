@@ -14,12 +14,11 @@ import { replayAndFold } from "../../packages/records/src/deep/deep.ts";
 import { explainCommand } from "../../packages/records/src/explain/command.ts";
 import { reportCommand } from "../../packages/records/src/report/command.ts";
 import { partText } from "../../packages/core/src/record/entry/evidence.ts";
+import { openPostgres, readSharedLedger } from "../../packages/gate/src/ledger/in-database.ts";
 import {
   inspectLedger,
   openLedger,
-  openPostgres,
   readLedger,
-  readSharedLedger,
   type Ledger,
   type LedgerHistory,
 } from "../../packages/gate/src/ledger/mod.ts";

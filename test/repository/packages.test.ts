@@ -58,7 +58,7 @@ const decides = "packages/gate/src/server/core/decide-batch.ts";
 const signing = [
   "packages/gate/src/server/service/gate.ts",
   "packages/gate/src/ledger/mod.ts",
-  "packages/readers/src/contract.ts",
+  "packages/readers/src/compile.ts",
   "packages/gate/src/ledger/store/sqlite/writer.ts",
   "packages/gate/src/ledger/store/sqlite/reader.ts",
 ];
@@ -102,10 +102,10 @@ suite("what a reviewer of a package reads", () => {
     );
   });
 
-  test("a gate over SQLite that decides and signs loads at most 29,500 lines", (t) => {
+  test("a gate over SQLite that decides and signs loads at most 29,000 lines", (t) => {
     const lines = linesLoadedWith(...signing);
     t.diagnostic(`${lines} lines`);
-    assert.ok(lines > 20_000 && lines <= 29_500, `${lines} lines`);
+    assert.ok(lines > 20_000 && lines <= 29_000, `${lines} lines`);
     assert.ok(linesLoadedWith(...signing, "packages/gate/src/server/anchoring/anchors.ts") > lines + 1000);
   });
 

@@ -1,13 +1,8 @@
 import { hash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
-import {
-  loadFunctions,
-  recompile,
-  type CompileOptions,
-  type PolicySet,
-  type Diagnostic,
-} from "../../readers/src/contract.ts";
+import { loadFunctions, type PolicySet, type Diagnostic } from "../../core/src/contract/mod.ts";
+import { recompile, type CompileOptions } from "../../readers/src/compile.ts";
 import { outcomeRows, parseLeaf, type StoredRow } from "../../core/src/record/entry/mod.ts";
 import { ledgerTables, type LedgerHistory, type Rows } from "../../gate/src/ledger/mod.ts";
 import { good, visible, type Result } from "../../core/src/wire/mod.ts";

@@ -104,6 +104,7 @@ async function patterns(): Promise<readonly RegExp[]> {
     await import("../../../packages/readers/src/mod.ts");
     await import("../../../packages/readers/src/shell/shell.ts");
     await import("../../../packages/readers/src/sql/sql.ts");
+    await import("../../../packages/readers/src/net/read-url.ts");
   } finally {
     globalThis.RegExp = Original;
   }

@@ -29,6 +29,7 @@ export {
   negate,
   type Exact,
 } from "./value/rational.ts";
+export { exampleCall } from "./schema/example.ts";
 export { spellValue } from "./text/spell.ts";
 export { parts, type Syntax } from "./text/syntax.ts";
 export { Duration, isList, Timestamp } from "./value/value.ts";

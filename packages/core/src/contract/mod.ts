@@ -35,7 +35,6 @@ export { causesOf, requirementFor } from "./compile/causes.ts";
 export { recount } from "./run/recount.ts";
 export { position, renderDiagnostic, renderPlace, Report } from "./text/diagnostic.ts";
 export { type Diagnostic, type SourceFile, type Span } from "./text/diagnostic.ts";
-export { exampleCall } from "./schema/example.ts";
 export { EvaluationError } from "./value/rational.ts";
 export { show, type Value } from "./value/value.ts";
 export { readYaml, toJson, type YamlMap, type YamlNode, type YamlScalar } from "./text/yaml.ts";

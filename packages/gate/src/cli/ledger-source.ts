@@ -1,12 +1,5 @@
-import {
-  dataFolder,
-  inspectLedger,
-  inspectSharedLedger,
-  readLedger,
-  readSharedLedger,
-  type LedgerCheck,
-  type LedgerHistory,
-} from "../ledger/mod.ts";
+import { inspectSharedLedger, readSharedLedger } from "../ledger/in-database.ts";
+import { dataFolder, inspectLedger, readLedger, type LedgerCheck, type LedgerHistory } from "../ledger/mod.ts";
 import { NoLedger } from "../ledger/errors.ts";
 import { io } from "./io.ts";
 import { BadInput } from "./outcome.ts";

@@ -1,10 +1,5 @@
-import {
-  compileContracts,
-  loadFunctions,
-  recompile,
-  type CompileOptions,
-  type PolicySet,
-} from "../../../readers/src/contract.ts";
+import { loadFunctions, type PolicySet } from "../../../core/src/contract/mod.ts";
+import { compileContracts, recompile, type CompileOptions } from "../../../readers/src/compile.ts";
 import { renderDiagnostics } from "../../../gate/src/server/policy/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../core/src/wire/mod.ts";
 import { evaluate, type Call, type ValueOf } from "../evaluate.ts";

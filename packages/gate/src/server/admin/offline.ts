@@ -1,4 +1,5 @@
-import { dataFolder, openLedger, openPostgres, type Ledger, type LedgerOptions } from "../../ledger/mod.ts";
+import { openPostgres } from "../../ledger/in-database.ts";
+import { dataFolder, openLedger, type Ledger, type LedgerOptions } from "../../ledger/mod.ts";
 import { NoLedger } from "../../ledger/errors.ts";
 import { visible } from "../../../../core/src/wire/mod.ts";
 import { OfflineAdminEvents } from "./offline-admin-events.ts";

@@ -1,5 +1,5 @@
 import type { FastifyReply } from "fastify";
-import { exampleCall } from "../../../../core/src/contract/mod.ts";
+import { exampleCall } from "../../../../core/src/contract/ir.ts";
 import { jsonText, quote, refuse } from "../../../../core/src/wire/mod.ts";
 import { sendJson } from "../request/body.ts";
 import { anyText, readQuery } from "./query.ts";

@@ -2,17 +2,14 @@ import { readFile } from "node:fs/promises";
 import { readFileSync } from "node:fs";
 import { dirname, isAbsolute, join, relative } from "node:path";
 import {
-  compileContracts,
-  compileMandate,
   isContract,
   loadFunctions,
-  recompile,
   renderDiagnostic,
-  type CompileOptions,
   type PolicySet,
   type Diagnostic,
   type SourceFile,
-} from "../../../../readers/src/contract.ts";
+} from "../../../../core/src/contract/mod.ts";
+import { compileContracts, compileMandate, recompile, type CompileOptions } from "../../../../readers/src/compile.ts";
 import type { Rows } from "../../ledger/mod.ts";
 import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
 import { NoSuchFile, whyNot } from "../errors.ts";

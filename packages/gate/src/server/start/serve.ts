@@ -1,14 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
 import pino, { type Logger } from "pino";
-import {
-  dataFolder,
-  openPostgres,
-  sqliteThreads,
-  type Database,
-  type Ledger,
-  type SqliteThreads,
-} from "../../ledger/mod.ts";
+import { openPostgres } from "../../ledger/in-database.ts";
+import { dataFolder, sqliteThreads, type Database, type Ledger, type SqliteThreads } from "../../ledger/mod.ts";
 import { NoLedger } from "../../ledger/errors.ts";
 import { good, type Result } from "../../../../core/src/wire/mod.ts";
 import type { AnchorSites } from "../anchoring/anchors.ts";
