@@ -130,6 +130,7 @@ const rules: readonly SentRule[] = [
     },
     defect: {
       within: "statusOf",
+      module: "notify/send",
       find: "await readSome(response);",
       put: "const to = response.headers.location; if (to) return good((await fetch(to, { method: 'POST', headers, body })).status);",
     },

@@ -39,13 +39,14 @@ export function readdir(_path: string): Promise<readonly string[]> {
   return Promise.resolve([]);
 }
 
-export async function writeFile(path: string, content: string | Uint8Array): Promise<void> {
-  const handle = await open(path, "w");
-  try {
-    await handle.writeFile(content);
-  } finally {
-    await handle.close();
-  }
+export async function writeFile(
+  path: string,
+  content: string | Uint8Array,
+  { flush: isFlushed = false }: { readonly flush?: boolean } = {},
+): Promise<void> {
+  await using handle = await open(path, "w");
+  await handle.writeFile(content);
+  if (isFlushed) await handle.sync();
 }
 
 export function rename(from: string, to: string): Promise<void> {
@@ -71,7 +72,11 @@ export interface FileHandle {
   writeFile(content: string | Uint8Array): Promise<void>;
   sync(): Promise<void>;
   close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
 }
+
+const close = (): Promise<void> => machine().eventually(() => undefined);
+const closing = { close, [Symbol.asyncDispose]: close };
 
 /** A path that is opened for reading and is not a file is a folder. */
 export function open(path: string, flags: "r" | "w"): Promise<FileHandle> {
@@ -88,7 +93,7 @@ function file(path: string, inode: Inode): FileHandle {
   return {
     writeFile: (content) => onDisk("write", `write ${path}`, () => inode.write(0, Buffer.from(content as string))),
     sync: () => machine().eventually(() => flush(machine().process, path, inode)),
-    close: () => machine().eventually(() => undefined),
+    ...closing,
   };
 }
 
@@ -96,7 +101,7 @@ function openFolder(path: string): FileHandle {
   return {
     writeFile: () => Promise.reject(new Error(`${path} is a folder`)),
     sync: () => onDisk("fsync", `fsync ${path}`, () => machine().process.disk.flushNames(path)),
-    close: () => machine().eventually(() => undefined),
+    ...closing,
   };
 }
 

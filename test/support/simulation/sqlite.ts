@@ -55,7 +55,7 @@ export class DatabaseSync {
     if (code !== 0) throw this.failure();
   }
 
-  prepare(sql: string): StatementSync {
+  prepare(sql: string, { returnArrays = false }: { readonly returnArrays?: boolean } = {}): StatementSync {
     this.#requireOpen();
     const text = engine.keepText(sql);
     const out = native.sqlite3_malloc(4);
@@ -64,7 +64,7 @@ export class DatabaseSync {
     native.sqlite3_free(out);
     native.sqlite3_free(text);
     if (code !== 0) throw this.failure();
-    const statement = new StatementSync(this, pointer);
+    const statement = new StatementSync(this, pointer, returnArrays);
     this.#statements.add(statement);
     return statement;
   }
@@ -75,6 +75,10 @@ export class DatabaseSync {
     for (const statement of this.#statements) statement.finalize();
     openedBy.get(this.#process)?.delete(this);
     native.sqlite3_close_v2(this.#database);
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#isOpen) this.close();
   }
 
   failure(): Error {
@@ -93,14 +97,11 @@ class StatementSync {
   readonly #owner: DatabaseSync;
   readonly #statement: number;
   #isFinal = false;
-  #asArrays = false;
+  readonly #asArrays: boolean;
 
-  constructor(owner: DatabaseSync, statement: number) {
+  constructor(owner: DatabaseSync, statement: number, asArrays: boolean) {
     this.#owner = owner;
     this.#statement = statement;
-  }
-
-  setReturnArrays(asArrays: boolean): void {
     this.#asArrays = asArrays;
   }
 
