@@ -236,7 +236,7 @@ function readOption(name: string, wrapper: Wrapper, arg: Arg, next: Arg | undefi
 function colonsAfter({ short = "", long = "" }: Wrapper, option: string): string | undefined {
   const name = option.replace(/^--?/, "");
   const listed = option.length > 2 ? long.split(" ") : (short.match(/.:*/g) ?? []);
-  return listed.find((each) => each.replace(/:+$/, "") === name)?.slice(name.length);
+  return listed.find((each) => each.split(":", 1)[0] === name)?.slice(name.length);
 }
 
 function unknown(name: string, option: string): never {
