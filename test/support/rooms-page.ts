@@ -71,11 +71,11 @@ function modulesOf(files: readonly Source[], rooms: ReadonlyMap<string, Room>): 
 
 /** The modules from top to bottom. */
 const columns: readonly (readonly string[])[] = [
-  ["workbench/commands", "workbench/analysis", "workbench/test", "records", "readers", "core/contract", "core/wire"],
-  ["svc-gate", "gate/cli", "gate/server"],
-  ["agent", "console/browser", "console/server", "gate/ledger", "core/record", "core/approvals"],
+  ["workbench/commands", "workbench/analysis", "workbench/test", "records", "readers", "agent"],
+  ["svc-gate", "gate/cli", "gate/server", "console/server", "console/browser"],
+  ["gate/ledger", "core/contract", "core/record", "core/approvals", "core/wire"],
 ];
-const columnWidth = 286;
+const columnWidth = 348;
 const gap = 12;
 const line = 25;
 const colors: Readonly<Record<string, readonly [fill: string, border: string]>> = {
@@ -115,7 +115,7 @@ export function roomPicture(files: readonly Source[], rooms: ReadonlyMap<string,
     '     font-family="system-ui, -apple-system, \'Segoe UI\', \'DejaVu Sans\', sans-serif" font-size="12" fill="#1f2328">',
     '  <title id="title">Modules, with the modules that they import, and their rooms</title>',
     `  <rect x="1" y="1" width="${width - 2}" height="${height - 2}" rx="10" fill="#f6f8fa" stroke="#8c959f"/>`,
-    `  <text x="${gap}" y="27">A room imports rooms below it. Packages:</text>`,
+    `  <text x="${gap}" y="27">A room imports rooms below it.</text>`,
     ...[...legend, ...drawn].map((part) => `  ${part}`),
     "</svg>",
     "",
@@ -123,8 +123,8 @@ export function roomPicture(files: readonly Source[], rooms: ReadonlyMap<string,
 }
 
 function drawnModule({ name, imports, levels }: Module): { height: number; parts: readonly string[] } {
-  const owners = [...new Set(imports.map(ownerOf))].toSorted();
-  const from = owners.length === 0 ? "imports no package" : `imports ${owners.join(", ")}`;
+  const owners = [...new Set(imports.map(ownerOf))].filter((owner) => owner !== ownerOf(name)).toSorted();
+  const from = owners.length === 0 ? "imports no other package" : `imports ${owners.join(", ")}`;
   const size = widthOf(name);
   const parts = [
     chip(name, ownerOf(name), { x: 8, y: 8, width: size }),
