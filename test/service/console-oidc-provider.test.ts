@@ -33,7 +33,7 @@ const rules: readonly OidcRule[] = [
       }));
       assertRefused(await signInWith(desk, "subject of anna"), /cannot be reached/, "provider-unavailable");
     },
-    defect: { within: "askProvider", find: "isSafe(target)", put: "true" },
+    defect: { within: "askProvider", find: "isPrivateUrl(target)", put: "true" },
   },
   {
     rule: "a provider that describes itself under another name is refused",

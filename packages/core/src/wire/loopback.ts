@@ -12,5 +12,5 @@ export function isLoopbackUrl({ hostname }: { readonly hostname: string }): bool
 
 /** Returns true if nobody can read keys and cookies on the way to an address: it has TLS, or is this machine. */
 export function isPrivateUrl(url: { readonly hostname: string; readonly protocol: string }): boolean {
-  return url.protocol === "https:" || isLoopbackUrl(url);
+  return url.protocol === "https:" || (url.protocol === "http:" && isLoopbackUrl(url));
 }

@@ -1,7 +1,7 @@
 import { Agent as HttpAgent, request as requestHttp, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import type { CustomFetchOptions } from "openid-client";
-import { isSafe } from "./settings.ts";
+import { isPrivateUrl } from "../../../../core/src/wire/mod.ts";
 
 const answerBytesMax = 1_000_000;
 
@@ -16,7 +16,7 @@ export const askSeconds = 5;
  */
 export async function askProvider(url: string, options: CustomFetchOptions): Promise<Response> {
   const target = new URL(url);
-  if (!isSafe(target)) throw new Error("the provider named an address without TLS");
+  if (!isPrivateUrl(target)) throw new Error("the provider named an address without TLS");
   const { signal, body } = options;
   try {
     const bytes = Buffer.from(await new Response(body).arrayBuffer());

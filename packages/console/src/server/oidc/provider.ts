@@ -1,7 +1,7 @@
 import type { ClientAuth, Configuration, IDToken } from "openid-client";
-import { bad, good, quote, refuse, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
+import { bad, good, isPrivateUrl, quote, refuse, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import { askProvider, askSeconds } from "./ask.ts";
-import { isGroupName, isSafe, type OidcSettings } from "./settings.ts";
+import { isGroupName, type OidcSettings } from "./settings.ts";
 
 /** One sign-in, as it began. Nobody but the gate can read it. */
 export interface Flow {
@@ -71,7 +71,7 @@ export class Provider {
       code_challenge: await this.#client.calculatePKCECodeChallenge(verifier),
       code_challenge_method: "S256",
     });
-    if (isSafe(url)) return good(url);
+    if (isPrivateUrl(url)) return good(url);
     return bad(refuse("sign-in-refused", "the provider's page has an address without TLS"));
   }
 

@@ -1,4 +1,4 @@
-import { isLoopbackUrl, requireKnown, WrongMember, type Members, type Result } from "../../../../core/src/wire/mod.ts";
+import { isPrivateUrl, requireKnown, WrongMember, type Members, type Result } from "../../../../core/src/wire/mod.ts";
 
 /** How persons sign in with a provider of OpenID Connect, from the file of SVC_OIDC. */
 export interface OidcSettings {
@@ -74,14 +74,9 @@ function settingsOf(read: Members): OidcSettings {
 function issuerOf(value: unknown): string {
   const text = textOf("issuer", value, 1024);
   const url = URL.parse(text);
-  if (url === null || url.username + url.password + url.search + url.hash !== "" || !isSafe(url))
+  if (url === null || url.username + url.password + url.search + url.hash !== "" || !isPrivateUrl(url))
     throw new WrongMember("`issuer` must be an https address; http is only for a provider on this machine");
   return text;
-}
-
-/** Returns true for https, and for http on this machine. */
-export function isSafe({ protocol, hostname }: URL): boolean {
-  return protocol === "https:" || (protocol === "http:" && isLoopbackUrl({ hostname }));
 }
 
 const groupName = /^[a-z0-9][a-z0-9._-]{0,63}$/;
