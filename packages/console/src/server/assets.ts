@@ -56,7 +56,7 @@ export function consoleAssets(): Promise<Assets> {
 
 async function load(): Promise<Assets> {
   const texts = new Map<string, string>();
-  for (const path of globSync("{console/src/browser,core/src/{approvals,wire}}/**/*.{ts,js,css,svg}", {
+  for (const path of globSync("{console/src/browser,core/src/wire}/**/*.{ts,js,css,svg}", {
     cwd: source,
   }).toSorted()) {
     const text = await readFile(join(source, path), "utf8");
