@@ -213,6 +213,17 @@ suite("the package", () => {
     assert.deepEqual(notDependencies(doctored, manifest), ["ajv", "z3-solver"]);
   });
 
+  test("each dependency of the manifest is imported by a source of the package", () => {
+    const folders = "packages/{{core,readers,gate,records,console,svc-gate}/src,workbench/src/test}";
+    const texts = globSync(`${folders}/**/*.ts`, { cwd: root }).map((name) => readFileSync(join(root, name), "utf8"));
+    const imported = new Set(texts.flatMap(packagesOf));
+    assert.deepEqual(
+      Object.keys(manifest.dependencies ?? {}).filter((name) => !imported.has(name)),
+      [],
+    );
+    assert.ok(!imported.has("fast-check"), "a package that only tests import is not found");
+  });
+
   test("the lock file has what the manifests name", () => {
     const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
     for (const folder of ["", "packages/svc-gate", "packages/workbench", "packages/agent"]) {

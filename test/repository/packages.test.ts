@@ -40,7 +40,7 @@ function npmName(specifier: string): string {
 function namedIn(readme: string): readonly string[] {
   const [, paragraph = ""] = /^\*\*It may import\*\* ([^]*?)\n(?:\n|(?![^]))/m.exec(readme) ?? [];
   const names = Array.from(paragraph.matchAll(/`([^`]+)`/g), ([, name = ""]) => name);
-  return names.filter((name) => !name.startsWith("node:") && name !== "record" && name !== "server").toSorted();
+  return names.filter((name) => !name.startsWith("node:")).toSorted();
 }
 
 function readmeOf(owner: string): string {
