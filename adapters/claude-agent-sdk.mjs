@@ -53,7 +53,7 @@ function hooksOf(guard, grant) {
   const after = async (input) => {
     const judgement = running.get(input.tool_use_id);
     running.delete(input.tool_use_id);
-    // After an error, the tool may have begun.
+    // After an error, the tool may have started.
     if (judgement) guard.report(judgement, input.hook_event_name === "PostToolUse" ? "done" : "unknown");
     return {};
   };

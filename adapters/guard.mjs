@@ -12,7 +12,7 @@ const givenUp = "Svc: the run was stopped while the gate was asked; the action i
 const usedUp = "Svc: the verdict of this call was already used; the action is blocked.";
 const optionNames = ["gate", "facts", "onEscalate", "waitMs", "log"];
 
-/** Judgements with which a tool has begun. */
+/** Judgements with which a tool has started. */
 const used = new WeakSet();
 
 export function guardOf(settings, { ways = ["refuse", "wait"], grant = false } = {}) {
@@ -105,7 +105,7 @@ async function runJudged(all, judgement, { work, refuse }) {
   if (!judgement.runs) return refuse(judgement);
   if (used.has(judgement)) return refuse(refusal(usedUp));
   used.add(judgement);
-  let status = "unknown"; // after an error, the tool may have begun
+  let status = "unknown"; // after an error, the tool may have started
   try {
     const result = await work();
     status = "done";

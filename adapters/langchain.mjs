@@ -55,7 +55,7 @@ async function decided({ tool, name, guard, interrupt }, { input, manager, confi
   return ran(guard, judgement, () => tool[method](input, manager, within(config)));
 }
 
-/** An error, and an interrupt by the tool itself, are reported as unknown: the tool may have begun. */
+/** An error, and an interrupt by the tool itself, are reported as unknown: the tool may have started. */
 async function ran(guard, judgement, work) {
   let result;
   try {

@@ -4,7 +4,7 @@ import type { GateClient, GuardedCall, GuardSettings } from "./guard.mjs";
 /** A call of the host. `context` names its session. */
 export interface OpencodeCall extends GuardedCall {
   readonly context: {
-    /** The session that a person began. */
+    /** The session that a person started. */
     readonly session: string;
     /** The session of the call. A sub-agent has its own session. */
     readonly sessionID: string;
@@ -16,7 +16,7 @@ export interface OpencodeCall extends GuardedCall {
 export type McpServer = Readonly<Record<string, unknown>>;
 
 export interface OpencodeSettings extends Omit<GuardSettings<OpencodeCall>, "gate" | "onEscalate"> {
-  /** Returns the client of a session that a person began. It is called once for each session. */
+  /** Returns the client of a session that a person started. It is called once for each session. */
   readonly gate: (session: string) => GateClient;
   readonly onEscalate?: "refuse" | "wait";
   /**

@@ -111,7 +111,7 @@ function hooksOf({ guard, root, servers, grant, note }) {
     "tool.execute.after": async ({ callID }) => ends(callID, "done"),
     event: async ({ event: { type, properties } }) => {
       const { part } = properties ?? {};
-      // After an error, the tool may have begun.
+      // After an error, the tool may have started.
       if (type === "message.part.updated" && part?.state?.status === "error") ends(part.callID, "unknown");
     },
     dispose: async () => void (await Promise.all(reports)), // the host ends right after its last answer
@@ -155,7 +155,7 @@ function prefixOf(server) {
   return `${server.replaceAll(/[^a-zA-Z0-9_-]/g, "_")}_`;
 }
 
-/** A sub-agent has a session of its own: its calls count in the session that a person began. */
+/** A sub-agent has a session of its own: its calls count in the session that a person started. */
 async function rootOf({ client }, session) {
   let id = session;
   for (let left = parentsMax; left > 0; left--) {

@@ -95,7 +95,7 @@ def _hooks_of(guard: Guard, grant: bool) -> tuple[Any, Any]:
 
     async def after(found: dict[str, Any], tool_use_id: Optional[str], context: Any) -> dict[str, Any]:
         judgement = running.pop(found["tool_use_id"], None)
-        if judgement is not None:  # after an error, the tool may have begun
+        if judgement is not None:  # after an error, the tool may have started
             guard.report(judgement, "done" if found["hook_event_name"] == "PostToolUse" else "unknown")
         return {}
 

@@ -24,7 +24,7 @@ from svc_gate_guard import Guard, GuardedCall, Judgement, gate_name, name_proble
 
 __all__ = ["GuardedCall", "SvcGateRefusal", "guarded"]
 
-_KEPT_MAX = 1000  # judgements of calls that have not begun: more than an agent runs at once
+_KEPT_MAX = 1000  # judgements of calls that have not started: more than an agent runs at once
 _log = logging.getLogger("svc_gate")
 
 
@@ -38,7 +38,7 @@ def guarded(
     with SvcGateRefusal, because the SDK has no result for it. An agent as a tool must be made by ``as_tool`` of a guarded agent.
 
     ``gate`` is an AsyncGate of svc_gate_async, one for each run, or a function that returns it for a call. ``context`` of a call
-    is the SDK's ToolContext, or its RunContextWrapper before the call begins. ``facts`` returns the platform's facts about a
+    is the SDK's ToolContext, or its RunContextWrapper before the call starts. ``facts`` returns the platform's facts about a
     call, or is an async function; if it raises, the call is refused. If a person must decide, ``on_escalate`` refuses the call,
     waits up to ``wait`` seconds, or parks it: the run is interrupted. Approve the interruption after the decision and run the
     state again: the gate is asked again, and only the person's decision at the gate counts. ``log`` takes sentences for

@@ -120,7 +120,7 @@ function hintedKeys(folder) {
     return [];
   }
 }
-/** A part is base64url of `["SALT","NAME",VALUE]` (its name begins after 36 characters), or erased: `!` and a digest. */
+/** A part is base64url of `["SALT","NAME",VALUE]` (its name starts after 36 characters), or erased: `!` and a digest. */
 const heads = ["Y2FsbCIs", "aW5wdXQiL[A-P]", "cGxhdGZvcm0iL[A-P]", "cmVhc29uIi[w-z]", "b3V0Y29tZSIs", "ZWZmZWN0cyIs"];
 const places = heads.map((head) => new RegExp(`^(?:![\\w-]{43}|[\\w-]{36}${head}[\\w-]*)$`));
 const six = ["call", "input", "platform", "reason", "outcome", "effects"];

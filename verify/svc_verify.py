@@ -114,7 +114,7 @@ def check_leaf(data, row, origin):
     need(leaf["log"] == json.dumps(origin, ensure_ascii=False), "log", row, "the leaf is another log's")
     return leaf
 
-# A part is base64url of `["SALT","NAME",VALUE]`: the name begins after 27 bytes, which are 36 characters. Six have fixed positions.
+# A part is base64url of `["SALT","NAME",VALUE]`: the name starts after 27 bytes, which are 36 characters. Six have fixed positions.
 SIX = {"call": b"Y2FsbCIs", "input": b"aW5wdXQiL[A-P]", "platform": b"cGxhdGZvcm0iL[A-P]"}
 SIX.update(reason=b"cmVhc29uIi[w-z]", outcome=b"b3V0Y29tZSIs", effects=b"ZWZmZWN0cyIs")
 PLACES = [(name, re.compile(b"![A-Za-z0-9_-]{43}|[A-Za-z0-9_-]{36}" + head + b"[A-Za-z0-9_-]*")) for name, head in SIX.items()]

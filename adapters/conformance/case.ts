@@ -84,7 +84,7 @@ export interface Expected {
   readonly hasOutcomes?: boolean;
 }
 
-/** How a host's run ended: with the model's last text, parked for a person, before it began, or in another way. */
+/** How a host's run ended: with the model's last text, parked for a person, before it started, or in another way. */
 export interface Ended {
   readonly ended: "done" | "parked" | "not-started" | "lost";
   /** What the host printed, for a person who reads a failure. */

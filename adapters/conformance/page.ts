@@ -1,6 +1,6 @@
 /**
  * Writes two pages of docs/hosts from what the kit found: README.md with one line for each host, and results.md with all cases.
- * Each line about a host begins with the host's name.
+ * Each line about a host starts with the host's name.
  */
 import type { Driver } from "./case.ts";
 import { cases } from "./cases.ts";

@@ -152,7 +152,7 @@ class Load {
     this.#note(ledger.class, batch, until);
   }
 
-  /** Returns the time at which a batch that begins now is durable. */
+  /** Returns the time at which a batch that starts now is durable. */
   #endOf(rows: number, coresFreeAt: Float64Array | undefined, now: number): number {
     const { cycleMs, cycleMsPerRow, databaseMsPerBatch, databaseMsPerRow } = this.#figures;
     const work = databaseMsPerBatch + databaseMsPerRow * rows;

@@ -40,7 +40,7 @@ export async function runCases(
   const adapter = startAdapter(command, proxy ?? "");
   const waiting = cases()
     .filter(only)
-    .toSorted((a, b) => Number(isTimed(b)) - Number(isTimed(a))); // cases that wait begin first
+    .toSorted((a, b) => Number(isTimed(b)) - Number(isTimed(a))); // cases that wait start first
   const runs: CaseRun[] = [];
   const work = async (): Promise<void> => {
     for (let one = waiting.shift(); one !== undefined; one = waiting.shift()) {

@@ -18,7 +18,7 @@ export type ScriptedServer = {
   readonly url: string;
   /** The requests whose head arrived completely. */
   readonly requests: readonly SeenRequest[];
-  /** The number of exchanges of the script that were begun. */
+  /** The number of exchanges of the script that were started. */
   readonly attempts: () => number;
   /** The connections that carried bytes: some clients open one in advance and leave it silent. */
   readonly connections: () => number;

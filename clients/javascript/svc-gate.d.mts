@@ -132,7 +132,7 @@ export class SvcGate {
   /**
    * Reports what became of an allowed call. Never rejects.
    *
-   * After a time-out, or an error once the tool had begun, it is `unknown`. `amount` is what the tool really used, `ref`
+   * After a time-out, or an error once the tool had started, it is `unknown`. `amount` is what the tool really used, `ref`
    * your own reference. Resolves to null if the gate recorded the outcome, else to a sentence that says why not.
    */
   readonly outcome: (

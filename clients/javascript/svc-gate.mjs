@@ -663,7 +663,7 @@ function parsedAddress(url) {
   if (typeof url !== "string" || !/^[\x21-\x7e]+$/.test(url) || /["<>\\^`{|}]/.test(url)) {
     throw new TypeError("url must be a text of ASCII characters that URLs have");
   }
-  if (!/^https?:\/\/[^/?#]/i.test(url)) throw new TypeError("url must begin with http:// or https:// and a host");
+  if (!/^https?:\/\/[^/?#]/i.test(url)) throw new TypeError("url must start with http:// or https:// and a host");
   if (/[?#]/.test(url) || /^[^/]*\/\/[^/]*@/.test(url)) {
     throw new TypeError("url must not have a user, a query or a fragment: the key is an option of its own");
   }

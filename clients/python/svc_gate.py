@@ -237,7 +237,7 @@ class SvcGate:
     ) -> Optional[str]:
         """Reports what became of an allowed call: "done", "failed" or "unknown". Never raises.
 
-        After a time-out, or an error once the tool had begun, it is "unknown". ``amount`` is what the tool really used, ``ref``
+        After a time-out, or an error once the tool had started, it is "unknown". ``amount`` is what the tool really used, ``ref``
         your own reference. Returns None if the gate recorded the outcome, else a sentence that says why not.
         """
         try:
@@ -758,7 +758,7 @@ def _address(url: Any) -> tuple[bool, str, int, str, str]:
     except ValueError:
         raise ValueError("url must have a host, and a port from 1 to 65535 if any") from None
     if parts.scheme not in ("http", "https") or not host or port == 0:
-        raise ValueError("url must begin with http:// or https:// and a host")
+        raise ValueError("url must start with http:// or https:// and a host")
     if "@" in parts.netloc or "?" in url or "#" in url:
         raise ValueError("url must not have a user, a query or a fragment: the key is an option of its own")
     secure = parts.scheme == "https"

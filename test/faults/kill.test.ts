@@ -3,7 +3,7 @@
  * killed (SIGKILL) at random moments, sometimes during its start, and started again at once. The test looks for each
  * received answer in the file, walks the chain, and sums the counters with independent code. A gate that answers before
  * it commits must be caught. The same happens to parked calls, decisions and uses of approvals. KILL_RUNS and KILL_SEED
- * set the number of kills and the seed; a new ledger begins after 100 kills, so that a thousand end in time.
+ * set the number of kills and the seed; a new ledger starts after 100 kills, so that a thousand end in time.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -12,7 +12,7 @@ const count = Number(process.env["SALTS"] ?? 10_000_000);
 test("all disclosures have different salts", () => {
   const salts = new BigUint64Array(count);
   for (let at = 0; at < count; at += 1) {
-    // The text begins with `["`; 16 bytes behind it are 12 bytes of the salt.
+    // The text starts with `["`; 16 bytes behind it are 12 bytes of the salt.
     const text = Buffer.from(disclose("call", "1").slice(0, 24), "base64url").subarray(2);
     salts[at] = Buffer.from(text.toString("latin1"), "base64url").readBigUInt64LE();
   }

@@ -60,7 +60,7 @@ function commands(there: TestDatabase): void {
     assert.equal(nobody.code, 2);
     says("no-such-ledger", nobody.stderr);
     const rows = await there.run("SELECT count(*) AS count FROM svc_gate.ledgers");
-    assert.equal(Number(rows[0]?.["count"]), 2, "asking for a ledger begins none");
+    assert.equal(Number(rows[0]?.["count"]), 2, "asking for a ledger starts none");
     await there.run("UPDATE svc_gate.receipts SET leaf = replace(leaf, 'BLOCK', 'ALLOW') WHERE ledger = 'tenant.acme'");
     assert.match((await run("verify", "--database", "acme")).stderr, /^BROKEN at row 1 of 1/, "positive control");
   });

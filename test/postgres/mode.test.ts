@@ -164,7 +164,7 @@ function modes(there: Databases): void {
     );
 
     test(
-      "if two gates begin a ledger at once, the second keeps the contract of the first",
+      "if two gates start a ledger at once, the second keeps the contract of the first",
       { tags: ["first-use-2"] },
       async (t) => {
         for (const acceptChange of [false, true]) {
@@ -195,10 +195,10 @@ function modes(there: Databases): void {
           const [second, ledger] = await gateOf("second", { mode: "enforce", acceptChange });
           const keepContract = ledger.keepContract.bind(ledger);
           t.mock.method(ledger, "keepContract", async (text: string) => {
-            assert.ok((await first.begin()).ok); // the second database has a ledger that nobody has served
+            assert.ok((await first.start()).ok); // the second database has a ledger that nobody has served
             return keepContract(text);
           });
-          assert.ok((await second.begin()).ok);
+          assert.ok((await second.start()).ok);
           assert.equal(second.policy.mode, "enforce");
           const ofWhom = acceptChange ? "second" : "first";
           assert.deepEqual(

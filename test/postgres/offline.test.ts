@@ -1,5 +1,5 @@
 /**
- * Goal: a command on a ledger that no gate serves never begins a ledger, because a tenant's name may be mistyped.
+ * Goal: a command on a ledger that no gate serves never starts a ledger, because a tenant's name may be mistyped.
  * Method: each such command runs with a name that does not exist, on folders and on the test's PostgreSQL; then the
  * ledgers are counted. UPDATE_GOLDEN=1 rewrites the sentences.
  */
@@ -29,7 +29,7 @@ function offline(there: TestDatabase): void {
   const ledgers = async (): Promise<readonly unknown[]> =>
     (await there.run("SELECT ledger FROM svc_gate.ledgers ORDER BY ledger")).map(({ ledger }) => ledger);
 
-  test("[issue 12, item 5] in a database without a ledger only `keys create` begins one", async (t: TestContext) => {
+  test("[issue 12, item 5] in a database without a ledger only `keys create` starts one", async (t: TestContext) => {
     const cwd = temporaryFolder(t);
     const env = { SVC_DATABASE_URL: there.url() };
     const run = (...args: readonly string[]): ReturnType<typeof command> => command(args, { folder: cwd, env });
@@ -52,7 +52,7 @@ function offline(there: TestDatabase): void {
     assert.match((await run("keys", "list")).stdout, /\nci +active /);
   });
 
-  test("[issue 12, item 5] a mistyped tenant name is an error that repeats the name, and begins no ledger", async (t) => {
+  test("[issue 12, item 5] a mistyped tenant name is an error that repeats the name, and starts no ledger", async (t) => {
     const cwd = temporaryFolder(t);
     writeContracts(cwd, { contracts: { "desk.yaml": desk } });
     writeFileSync(join(cwd, "tenants.yaml"), "tenants:\n  acme: { mandate: contracts/desk.yaml, mode: enforce }\n");
@@ -84,7 +84,11 @@ function offline(there: TestDatabase): void {
     const folder = join(cwd, "data");
     await (await openLedger({ folder, shared, engine })).close();
     const begun = [...before, "tenant.typo"];
-    assert.deepEqual(await ledgers(), begun, "positive control: without `mustExist` the ledger would have been begun");
+    assert.deepEqual(
+      await ledgers(),
+      begun,
+      "positive control: without `mustExist` the ledger would have been started",
+    );
   });
 }
 
@@ -104,11 +108,11 @@ test("[issue 12, item 5] the error for a mistyped tenant in a folder lists the t
     assert.equal(code, 2);
     says("tenant-without-a-ledger", stderr.trimEnd());
   }
-  assert.ok(!existsSync(join(tenants, "typo")), "the commands begin no ledger");
+  assert.ok(!existsSync(join(tenants, "typo")), "the commands start no ledger");
   await (await openLedger({ folder: join(tenants, "typo"), engine })).close();
   assert.ok(
     existsSync(join(tenants, "typo")),
-    "positive control: without `mustExist` the ledger would have been begun",
+    "positive control: without `mustExist` the ledger would have been started",
   );
 });
 

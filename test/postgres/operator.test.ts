@@ -365,7 +365,7 @@ function setUp(there: PostgresServer, app: string): void {
     await transaction.commit([storedRow(1)], []);
   });
 
-  test("a store on a read-only database has no room and begins no transaction", async (t) => {
+  test("a store on a read-only database has no room and starts no transaction", async (t) => {
     const database = await open(t, { url: app });
     const store = await database.open({ ledger: "reading", log: undefined });
     assert.equal(await store.hasRoom(), true);

@@ -378,7 +378,7 @@ function replicas(there: Databases): void {
       const asked = (gate: Replica, tenant: string, of = tenant): Promise<Answer> =>
         check({ address: `${gate.address}/t/${tenant}` }, spend("a"), { authorization: `Bearer ${bearers.get(of)}` });
       while ((await asked(other, "blue")).status !== 200) await wait(50);
-      assert.equal((await asked(one, "acme")).json.receipt.seq, 1, "its history begins with its own first call");
+      assert.equal((await asked(one, "acme")).json.receipt.seq, 1, "its history starts with its own first call");
       assert.equal((await asked(other, "acme")).json.receipt.seq, 2, "and goes on wherever it is asked");
       assert.equal((await asked(other, "acme", "blue")).status, 401);
       const client = new pg.Client({ connectionString: at.url });

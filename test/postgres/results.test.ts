@@ -180,11 +180,7 @@ function onEngine(name: string, engineOf: Engine): void {
       );
       assert.equal((await ledger.verify()).broken, undefined);
       assert.deepEqual(await judged(ledger, engineOf, to), all("ok"));
-      assert.deepEqual(
-        await judged(ledger, engineOf, join(temporaryFolder(t), "export")),
-        all("ok"),
-        "from its beginning",
-      );
+      assert.deepEqual(await judged(ledger, engineOf, join(temporaryFolder(t), "export")), all("ok"), "from its start");
       const [row] = (await shown(ledger, "result")).filter(({ seq }) => seq === 4);
       assert.deepEqual([row?.["tool_input"], row?.["session_id"], row?.["check"]], [null, null, 1]);
       const other = (await shown(ledger, "result")).find(({ seq }) => seq === 5);

@@ -60,7 +60,7 @@ async function witnessWith(t: TestContext, log: FakeLog): Promise<TestWitness> {
 
 async function sinkWith(t: TestContext, log: FakeLog, sinks: string): Promise<Partial<Given>> {
   const { anchors } = anchorsOf(t, { log, sinks, folder: temporaryFolder(t) });
-  await anchors.begin(true);
+  await anchors.start(true);
   await anchors.close();
   return { sinks };
 }
@@ -131,7 +131,7 @@ const observers: readonly Observer[] = [
     observe: async (t, log, folder) => {
       const witness = await witnessOf(t, "a", log);
       const { anchors } = anchorsOf(t, { log, witnesses: [witness], folder });
-      await anchors.begin(true);
+      await anchors.start(true);
       await anchors.close();
       witness.instead = () => ({ status: 503 });
       return { witnesses: [witness] };
@@ -144,7 +144,7 @@ const observers: readonly Observer[] = [
 async function start(t: TestContext, given: Given): Promise<string | undefined> {
   const { anchors } = anchorsOf(t, given);
   try {
-    await anchors.begin(true);
+    await anchors.start(true);
     return undefined;
   } catch (error) {
     assert.ok(error instanceof LedgerRefused, String(error));
@@ -225,7 +225,7 @@ suite("a start with a ledger that lacks rows", () => {
     const folder = temporaryFolder(t);
     const sinks = `file:${folder}`;
     const { anchors, lines } = anchorsOf(t, { log, witnesses: [witness], sinks, folder });
-    await anchors.begin(true);
+    await anchors.start(true);
     assert.equal(lines.length, 2, lines.join("\n"));
     for (const [at, by] of ["file-sink", "witness"].entries())
       says(`warned-${by}-cannot-be-reached`, lines.toSorted()[at] ?? "");
@@ -235,7 +235,7 @@ suite("a start with a ledger that lacks rows", () => {
     const witness = await witnessWith(t, whole());
     const log = new FakeLog(origin, key).grow(50);
     const opened = anchorsOf(t, { log, witnesses: [witness], folder: temporaryFolder(t) });
-    await opened.anchors.begin(false);
+    await opened.anchors.start(false);
     await until(() => opened.lines.length > 0);
     says("alarm-another-history-after-the-start", opened.lines[0] ?? "");
     assert.ok(opened.anchors.readings[0]?.isDiverged);
@@ -319,7 +319,7 @@ suite("sinks", () => {
     const file = join(folder, "anchors", "gate");
     const log = new FakeLog(origin, key);
     const opened = anchorsOf(t, { log, sinks: `file:${file}`, folder });
-    await opened.anchors.begin(true);
+    await opened.anchors.start(true);
     for (let size = 1; size <= 5; size += 1) {
       grow(opened, log, 1);
       await until(() => vouchedBy(opened, "file sink") === size);
@@ -330,10 +330,10 @@ suite("sinks", () => {
     grow(opened, log, 1);
     await until(() => vouchedBy(opened, "file sink") === 6);
     const again = anchorsOf(t, { log, sinks: `file:${file}`, folder });
-    await again.anchors.begin(true);
+    await again.anchors.start(true);
     assert.equal(vouchedBy(again, "file sink"), 6, "a checkpoint after a torn one is read");
     const tenant = anchorsOf(t, { log, sinks: `file:${file}`, folder, tenant: "acme" });
-    await tenant.anchors.begin(true);
+    await tenant.anchors.start(true);
     await until(() => vouchedBy(tenant, "file sink") === 6);
     assert.ok(readFileSync(`${file}.acme`, "utf8").startsWith(`${origin}\n6\n`));
   });
@@ -344,7 +344,7 @@ suite("sinks", () => {
     writeFileSync(place, "a file where the sink wants a folder");
     const log = new FakeLog(origin, key).grow(1);
     const opened = anchorsOf(t, { log, sinks: `file:${join(place, "gate")}`, folder });
-    await opened.anchors.begin(true);
+    await opened.anchors.start(true);
     grow(opened, log, 3);
     await until(() => opened.failures.length > 3);
     assert.equal(opened.anchors.readings[0]?.lagRows, log.size);

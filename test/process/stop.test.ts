@@ -43,13 +43,13 @@ import { Worker } from "node:worker_threads";
 const post = Worker.prototype.postMessage;
 const workers = new Set();
 Worker.prototype.postMessage = function (...args) { workers.add(this); return post.apply(this, args); };
-const begin = Ledger.prototype.begin;
+const start = Ledger.prototype.begin;
 let n = 0;
 let isAsked = false;
 const ask = Sequencer.prototype.submit;
 Sequencer.prototype.submit = function (...args) { isAsked = true; return ask.apply(this, args); };
 ${first}
-Ledger.prototype.begin = async function () { if (isAsked) { n += 1; ${text} } return begin.call(this); };
+Ledger.prototype.begin = async function () { if (isAsked) { n += 1; ${text} } return start.call(this); };
 `,
   );
   const args = ["--mandate", writeContracts(folder, {}), "--data-dir", join(folder, "data"), "--mode", "enforce"];
@@ -115,7 +115,7 @@ const faults: readonly (readonly [string, string])[] = [
   [
     "a row violates a constraint",
     `if (n === 2) {
-  const batch = await begin.call(this, lookups);
+  const batch = await start.call(this, lookups);
   batch.commit = () => Promise.reject(new Error("UNIQUE constraint failed"));
   return batch;
 }`,

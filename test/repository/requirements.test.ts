@@ -25,7 +25,7 @@ const idPattern = new RegExp(`^(?:${prefixes.replaceAll(" ", "|")})\\.[a-z0-9]+(
 
 /**
  * Returns the sections of the specification that need an id, in its order: `X.Y.N` for a numbered rule, `X.Y:cell` for
- * a table's row (`4:POST /check` if a row begins with a method), `X.Y` for prose. The text before section 1 is section
+ * a table's row (`4:POST /check` if a row starts with a method), `X.Y` for prose. The text before section 1 is section
  * 0.
  */
 function placesIn(markdown: string): string[] {

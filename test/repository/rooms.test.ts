@@ -96,7 +96,7 @@ suite("rooms", () => {
     {
       title: "a room without a header",
       files: planted("gate/src/server/attic/a.ts", "export {};"),
-      fault: "packages/gate/src/server/attic has no mod.ts that begins with a header",
+      fault: "packages/gate/src/server/attic has no mod.ts that starts with a header",
     },
     {
       title: "a header without promises",

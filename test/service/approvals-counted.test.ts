@@ -256,7 +256,7 @@ suite("approvals in svc-gate report", () => {
     );
   });
 
-  test("a change to enforce mode ends the forecast and begins the counts", async (t) => {
+  test("a change to enforce mode ends the forecast and starts the counts", async (t) => {
     const desk = await startDesk(t, { mode: "observe" });
     await desk.asks(large);
     await desk.operates("/admin/reload", { mode: "enforce" });

@@ -130,7 +130,7 @@ async function waitsForRetention(desk: Desk): Promise<Answer> {
   for (let attempt = 0; ; attempt += 1) {
     const { approval } = await desk.asks({ ...large, session_id: `s${attempt}` });
     const answer = await ask(desk, `/approvals/${approval.id}?wait=10`);
-    if (answer.status !== 404) return answer; // The evidence was not erased before the wait began.
+    if (answer.status !== 404) return answer; // The evidence was not erased before the wait started.
   }
 }
 

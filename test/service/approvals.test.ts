@@ -23,7 +23,7 @@ const scenarios: readonly Scenario[] = [
       for (let round = 0; round < 6; round += 1) {
         const call = { ...large, platform_state: { wallet: `w${round}` } };
         const id = await approved(desk, call);
-        // The first calls begin a batch, so that several of the others share the next one.
+        // The first calls start a batch, so that several of the others share the next one.
         const others = Array.from({ length: 4 }, (_, n) => ({ ...call, tool_input: { amount: n, to: "x" } }));
         const calls = [...others, ...Array.from({ length: 20 }, () => naming(id, call))];
         const answers = await Promise.all(calls.map((each) => desk.asks(each)));

@@ -274,7 +274,7 @@ runScenarios("what the gate closes at the limit", [
     },
   },
   {
-    rule: "a stream whose client has left before it began leaves its place",
+    rule: "a stream whose client has left before it started leaves its place",
     options: { ...options, env: { SVC_CONNECTIONS: "1000" } },
     defect: [
       { within: "placeAfter", first: "await new Promise((resolve) => setTimeout(resolve, 50));" },
@@ -294,7 +294,7 @@ runScenarios("what the gate closes at the limit", [
       const fromStart = request("GET /events?after=0", { key: reader });
       const [first] = await fill(t, { port: portOf(desk), count: 1, bytes: fromStart });
       const id = await first?.finds(/^id: (\S+)$/m);
-      // The gate reads the ledger before it begins a stream after an event.
+      // The gate reads the ledger before it starts a stream after an event.
       const stream = request(`GET /events?after=${id}`, { key: reader });
       for (let n = 0; n < 300; n += 1) {
         const [line] = await fill(t, { port: portOf(desk), count: 1, bytes: stream });

@@ -406,7 +406,7 @@ const rules: readonly OidcRule[] = [
     ],
   },
   {
-    rule: "only the gate's own page begins a sign-in, and the browser gets nothing that it sends to other ports",
+    rule: "only the gate's own page starts a sign-in, and the browser gets nothing that it sends to other ports",
     run: async (desk) => {
       for (const site of ["cross-site", "same-site", "none"]) {
         const begun = await sendAsPage(desk, "/oidc", { body: {}, headers: { "sec-fetch-site": site } });

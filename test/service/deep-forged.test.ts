@@ -1,6 +1,6 @@
 /**
  * Goal: `verify --deep` names changes to the tables of counters that the walk over the chain cannot see, and calls no honest
- * ledger wrong whose counters came late, began unseen or lack erased rows. Method: gates on a clock of their own write small
+ * ledger wrong whose counters came late, started unseen or lack erased rows. Method: gates on a clock of their own write small
  * ledgers; each is verified as it is, and again after its file was changed with matching checksums.
  */
 import assert from "node:assert/strict";
@@ -227,7 +227,7 @@ suite("changes that the walk over the chain cannot see", () => {
     assert.match(firstDiffering?.again ?? "", /"pay.spent":"23"/);
   });
 
-  test("an older event that is missing in a counter which began empty and came back", async (t) => {
+  test("an older event that is missing in a counter which started empty and came back", async (t) => {
     const folder = await written(t, empty, async ({ pays, loads, waits }) => {
       await pays(10);
       await loads(none);

@@ -245,7 +245,7 @@ runScenarios("keys of hosts", [
     defect: { within: "checkRow", find: "entry.keyKind", put: "undefined" },
   },
   {
-    rule: "a counter counts a host's call by the facts that count, also when it begins later",
+    rule: "a counter counts a host's call by the facts that count, also when it starts later",
     options: { contract },
     run: async (desk) => {
       const [host, ordinary] = await agents(desk);

@@ -160,7 +160,7 @@ suite("GET /metrics and GET /ready", () => {
     const contract = gate.gate.policy.contract;
     assert.equal(valueOf(families, "svc_gate_contract_info", { contract, mode: "enforce" }), 1);
     const stages = families.get("svc_gate_stage_seconds")?.samples.filter(({ name }) => name.endsWith("_sum")) ?? [];
-    assert.ok(stages.every(({ value }) => value >= 0) && stages.length === 6, "no stage ends before it begins");
+    assert.ok(stages.every(({ value }) => value >= 0) && stages.length === 6, "no stage ends before it starts");
   });
 
   test("a stopping gate reports that it is not ready before it stops listening", async (t) => {

@@ -59,7 +59,7 @@ function folderThatLeadsTo(t: TestContext, url: string, certificate: string | nu
 suite("a gate that does not answer", () => {
   for (const [title, serverOf] of [
     ["never answers", () => createServer()],
-    ["begins an answer and never ends it", () => createHttpServer((_, answer) => void answer.write("{"))],
+    ["starts an answer and never ends it", () => createHttpServer((_, answer) => void answer.write("{"))],
   ] as const)
     test(`a command stops waiting for a gate that ${title}, and says what to do`, async (t) => {
       const url = `http://127.0.0.1:${await listen(t, serverOf())}`;

@@ -135,14 +135,14 @@ suite("every route", () => {
     // POST /grants reads only about a call that waits for a person.
     for (const route of reading.filter(({ method, path }) => method !== "POST" || path !== "/grants")) {
       const name = nameOf(route);
-      const held = await turns.begin();
-      const before = turns.begun;
+      const held = await turns.start();
+      const before = turns.started;
       const answered = send(gate, name, keys);
       const isApart = route.isApart === true && route.path !== "/ledger/verify";
       if (isApart) assert.equal(await answered, 200, `positive control: ${name} has no turn`);
       held.end();
       assert.equal(await answered, requests[name]?.status ?? 200, name);
-      if (!isApart) assert.ok(turns.begun > before, name);
+      if (!isApart) assert.ok(turns.started > before, name);
     }
   });
 });
@@ -151,9 +151,9 @@ test("a slice of a page has at most 32 receipts", async (t) => {
   const gate = await startGate(t);
   for (let n = 0; n < 100; n += 1) await check(gate, call);
   const slices = async (limit: number): Promise<number> => {
-    const before = gate.reads.turns.begun;
+    const before = gate.reads.turns.started;
     assert.equal((await ask(gate, `/receipts?limit=${limit}`)).json.receipts.length, limit);
-    return gate.reads.turns.begun - before;
+    return gate.reads.turns.started - before;
   };
   const one = await slices(32);
   assert.deepEqual([await slices(64), await slices(100)], [one + 1, one + 3]);
@@ -175,10 +175,10 @@ test("a slice that reads approvals has at most 16, however large their calls are
     path = `/approvals/${json.approval.id}`;
   }
   const slices = async (of: string): Promise<number> => {
-    const before = gate.reads.turns.begun;
+    const before = gate.reads.turns.started;
     const { status, text } = await ask(gate, of, { headers: { authorization: `Bearer ${keys.reader}` } });
     assert.equal(status, 200, text);
-    return gate.reads.turns.begun - before;
+    return gate.reads.turns.started - before;
   };
   const one = await slices("/approvals?limit=1");
   assert.ok(one <= 3, `positive control: ${one} slices for one approval`);

@@ -240,7 +240,7 @@ suite("readers of receipts whose input was not kept whole", { tags: ["attack-12"
     says("not-kept-whole", why);
     const plain = await replayCommand(data, { ...none, json: false });
     const lines = plain.text.split("\n");
-    const at = lines.indexOf(`  5, beginning with receipt 2: ${why}`);
+    const at = lines.indexOf(`  5, starting with receipt 2: ${why}`);
     assert.ok(at > 0, plain.text);
     says("receipts-not-decided-again", String(lines[at - 1]));
     const contract = join(gate.folder, "contracts", "desk.yaml");

@@ -56,7 +56,7 @@ const scenarios: readonly Scenario[] = [
     run: async (desk) => {
       for (let round = 0; round < 4; round += 1) {
         const rows = await desk.rows();
-        const another = desk.asks(small); // it begins a batch, so that the repeats share the next one
+        const another = desk.asks(small); // it starts a batch, so that the repeats share the next one
         const answers = await together(desk, { ...small, call_id: drawn() }, 12);
         await another;
         assert.equal(new Set(answers.map(({ json }) => json.receipt.seq)).size, 1);

@@ -2,7 +2,7 @@
  * Goal: `--since`, `--until` and `--last` choose the rows that `replay --contract` decides and `report` counts. The
  * contract's counters have the values of that time, and rows that no counter needs are not read. Method: gates in this
  * process write a ledger on their own clock. Decided again under the same contract, no verdict changes, wherever the
- * span begins. Without the rows before the span, verdicts do change. UPDATE_GOLDEN=1 rewrites the sentences.
+ * span starts. Without the rows before the span, verdicts do change. UPDATE_GOLDEN=1 rewrites the sentences.
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";

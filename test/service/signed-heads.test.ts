@@ -208,19 +208,23 @@ async function used(t: TestContext): Promise<string> {
 }
 
 suite("the signing key", () => {
-  test("a gate removes its new signing key if another gate began the ledger", { tags: ["first-use-16"] }, async (t) => {
-    const opening = async (file: string, isFirst: boolean): Promise<unknown> => {
-      const ends = { commit: () => Promise.resolve(), abort: () => Promise.resolve() };
-      const begin = (): Promise<object> => Promise.resolve({ signer: isFirst ? undefined : "theirs", ...ends });
-      const store = { opened: { log: "example/ledger", signer: undefined }, begin } as unknown as LedgerStore;
-      return openSigner(store, { file, acceptNew: false });
-    };
-    const folder = temporaryFolder(t);
-    const [first, late] = [join(folder, "first.key"), join(folder, "late.key")];
-    says("another gate began the ledger", await refusal(opening(late, false)));
-    await opening(first, true);
-    assert.deepEqual([existsSync(late), existsSync(first)], [false, true]);
-  });
+  test(
+    "a gate removes its new signing key if another gate started the ledger",
+    { tags: ["first-use-16"] },
+    async (t) => {
+      const opening = async (file: string, isFirst: boolean): Promise<unknown> => {
+        const ends = { commit: () => Promise.resolve(), abort: () => Promise.resolve() };
+        const begin = (): Promise<object> => Promise.resolve({ signer: isFirst ? undefined : "theirs", ...ends });
+        const store = { opened: { log: "example/ledger", signer: undefined }, begin } as unknown as LedgerStore;
+        return openSigner(store, { file, acceptNew: false });
+      };
+      const folder = temporaryFolder(t);
+      const [first, late] = [join(folder, "first.key"), join(folder, "late.key")];
+      says("another gate started the ledger", await refusal(opening(late, false)));
+      await opening(first, true);
+      assert.deepEqual([existsSync(late), existsSync(first)], [false, true]);
+    },
+  );
 
   test("a rotation is a row under two signatures, and an operator retires the old key", async (t) => {
     const folder = await used(t);

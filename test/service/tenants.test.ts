@@ -354,9 +354,9 @@ test("a stop answers the waits of a tenant and ends its streams", async (t) => {
   const { json } = await checkAt(gate, "acme", bearer);
   const headers = { authorization: `Bearer ${bearer}` };
   const stream = await fetch(`${gate.address}/t/acme/events`, { headers });
-  const before = gate.reads.turns.begun;
+  const before = gate.reads.turns.started;
   const waited = askAt(gate, "acme", `/approvals/${json.approval.id}?wait=50`, bearer);
-  await eventually("it waits", () => gate.reads.turns.begun > before);
+  await eventually("it waits", () => gate.reads.turns.started > before);
   await gate.stop();
   assert.match(await stream.text(), /^retry: /, "not cut off");
   const answer = await waited;

@@ -74,7 +74,7 @@ suite("traces", () => {
     let from = span.start;
     for (const child of children) {
       assert.equal(child.traceId, trace);
-      assert.equal(child.start, from, `${child.name} begins where the one before ended`);
+      assert.equal(child.start, from, `${child.name} starts where the one before ended`);
       assert.ok(child.end >= child.start, child.name);
       from = child.end;
     }
@@ -86,7 +86,7 @@ suite("traces", () => {
     );
   });
 
-  test("a refused request without a traceparent begins a trace, and one without a key has no span", async (t) => {
+  test("a refused request without a traceparent starts a trace, and one without a key has no span", async (t) => {
     const collector = await startCollector(t);
     const gate = await tracedGate(t, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces` });
     await asked(gate, "{");

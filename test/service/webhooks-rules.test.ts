@@ -124,7 +124,7 @@ const rules: readonly SentRule[] = [
       receiver.answer = (response) => response.writeHead(307, { location: other.url }).end();
       await desk.asks(large);
       await desk.asks({ ...large, tool_input: { amount: 1300, to: "anna" } });
-      // The second attempt begins after the end of the first.
+      // The second attempt starts after the end of the first.
       await receiver.until(({ id }) => id !== receiver.received[0]?.id);
       assert.equal(other.received.length, 0);
     },

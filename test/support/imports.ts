@@ -27,7 +27,7 @@ export function importsOf(path: string): readonly Import[] {
   return known.getOrInsertComputed(path, () => importsIn(path, readFileSync(`${root}/${path}`, "utf8")));
 }
 
-/** @param path only tells where relative names begin */
+/** @param path only tells where relative names start */
 export function importsIn(path: string, text: string): readonly Import[] {
   const found: Import[] = [];
   const add = (value: string, isType: boolean, isLater = false): void => {

@@ -14,7 +14,7 @@ export function queuedWhileStuck(calls: number): number | undefined {
   let now = 0;
   const budget = new Budget();
   const queue = new AdmissionQueue<QueuedCall>(budget, () => now);
-  queue.begin();
+  queue.start();
   now += budget.waitMsMax + 1;
   let refused = 0;
   for (let n = 0; n < calls; n += 1) {

@@ -161,7 +161,7 @@ export interface Returned {
   readonly known?: string;
 }
 
-/** Begins a sign-in at the gate, and signs a subject in at the provider. */
+/** Starts a sign-in at the gate, and signs a subject in at the provider. */
 export async function visitProvider(gate: Reached, subject: string, options: ConsoleOptions = {}): Promise<Returned> {
   const begun = await sendAsPage(gate, "/oidc", { body: {} }, options);
   assert.equal(begun.status, 200, begun.text);

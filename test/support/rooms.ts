@@ -40,7 +40,7 @@ export function readRooms(files: readonly Source[]): { rooms: ReadonlyMap<string
     const module = folderOf(owner);
     const header = /^\/\*\*\n(.*?)\n \*\//s.exec(texts.get(`${folder}/mod.ts`) ?? "")?.[1];
     if (header === undefined) {
-      faults.push(`${folder} has no mod.ts that begins with a header`);
+      faults.push(`${folder} has no mod.ts that starts with a header`);
       continue;
     }
     const lines = header.split("\n").length;

@@ -247,7 +247,7 @@ function ownedSuite(name: string, { open, owner }: OwnedEngine, openFor: Open): 
       await store.close();
     });
 
-    test("a missing ledger that must exist is refused, and not begun", async (t) => {
+    test("a missing ledger that must exist is refused, and not started", async (t) => {
       const place = temporaryFolder(t);
       await assert.rejects(
         open(place, true),
@@ -305,7 +305,7 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
       await holds(store, 180);
     });
 
-    test("an abandoned transaction leaves nothing, and the next one can begin", async (t) => {
+    test("an abandoned transaction leaves nothing, and the next one can start", async (t) => {
       const place = temporaryFolder(t);
       const [one, other] = [await openFor(t, place), await openFor(t, place)];
       const transaction = await one.begin();

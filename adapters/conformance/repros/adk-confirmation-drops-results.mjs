@@ -28,7 +28,7 @@ const pay = new FunctionTool({
   },
 });
 
-/** Returns the events' parts of a run that begins with this part. */
+/** Returns the events' parts of a run that starts with this part. */
 async function run(part) {
   const events = await Array.fromAsync(runner.runAsync({ ...place, newMessage: { role: "user", parts: [part] } }));
   return events.flatMap(({ content }) => content?.parts ?? []);

@@ -1,5 +1,5 @@
 /**
- * Goal: `shell` finds the commands that another parser finds, and no others. Method: mvdan/sh reports the beginnings of
+ * Goal: `shell` finds the commands that another parser finds, and no others. Method: mvdan/sh reports the prefixes of
  * commands in the texts of the corpus (spec/vectors/functions/shell.json). It reads each text once for each word, which
  * takes longer than the other tests of `shell`.
  */
@@ -45,7 +45,7 @@ const keywords = new Set(
 );
 
 /**
- * Returns the words at which commands begin, by mvdan/sh. Its tree does not show them here, but its errors do: an array
+ * Returns the words at which commands start, by mvdan/sh. Its tree does not show them here, but its errors do: an array
  * assignment before a command is an error, and only there.
  */
 async function commandsByOther(text: string): Promise<readonly string[]> {
@@ -68,7 +68,7 @@ async function problem(text: string): Promise<string> {
   }
 }
 
-/** Returns the word that begins here, without its quotes. */
+/** Returns the word that starts here, without its quotes. */
 function wordAt(text: string, from: number): string {
   const [raw = ""] = /^(?:\\.|\$?'(?:[^'\\]|\\.)*'|"[^"]*"|[^ \t\n;&|()<>`'"\\])+/s.exec(text.slice(from)) ?? [];
   return raw

@@ -55,7 +55,7 @@ const controls: readonly { finding: number; shape: keyof typeof understood; focu
   { finding: 3, shape: "delimiters", focus: ["here-document: $'E'", 'here-document: $"E"'] },
   { finding: 4, shape: "tests", focus: ["[[ ]]: >", "[[ ]]: ||", "[[ ]]: newline"] },
   { finding: 5, shape: "ansiC", focus: ["word: $'' with \\x{"] },
-  { finding: 6, shape: "braces", focus: ["word: braces that begin with {}"] },
+  { finding: 6, shape: "braces", focus: ["word: braces that start with {}"] },
   { finding: 8, shape: "descriptors", focus: ["redirect: {name}<file", "redirect: {name}>&-"] },
 ];
 const controlTextsMax = 1_500;

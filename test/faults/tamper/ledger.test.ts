@@ -104,7 +104,7 @@ interface Flips {
 const isWhole = process.env["TAMPER_BITS"] === "all";
 
 /**
- * Flips bits of the file one at a time: each bit outside the cells and at a cell's beginning; inside it some, or all.
+ * Flips bits of the file one at a time: each bit outside the cells and at a cell's start; inside it some, or all.
  */
 async function flipFile(
   folder: string,

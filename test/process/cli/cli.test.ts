@@ -198,7 +198,7 @@ test(
     const { code, stdout, stderr } = await finish(t, ["serve", "--port", "0"], { cwd: folder });
     assert.deepEqual([code, stdout], [2, ""]);
     assert.match(stderr, /visit[\s\S]*visitors[\s\S]*[0-9]+ errors\b/);
-    assert.ok(!existsSync(join(folder, "data")), "a ledger was begun");
+    assert.ok(!existsSync(join(folder, "data")), "a ledger was started");
   },
 );
 

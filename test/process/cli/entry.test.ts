@@ -75,6 +75,6 @@ test("setup refuses a Linux without glibc before it installs anything", { tags: 
   assert.deepEqual(readdirSync(folder).toSorted(), ["package-lock.json", "package.json", "tools"]);
   assert.doesNotMatch(refused.stderr, /installing the packages/);
   const done = setUp();
-  assert.match(done.stderr, /installing the packages/, "positive control: with glibc it begins");
+  assert.match(done.stderr, /installing the packages/, "positive control: with glibc it starts");
   return undefined;
 });

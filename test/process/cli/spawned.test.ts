@@ -1,7 +1,7 @@
 /**
  * Goal: each command works as a program of its own, because most tests call it in their own process. Method: one row
  * for each command of the program runs it in a process. The row says the exit code, which stream gets the text, and
- * the text's beginning. A command without a row fails.
+ * the text's start. A command without a row fails.
  */
 import assert from "node:assert/strict";
 import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -244,7 +244,7 @@ test("a settle asks nothing more when its time is over, though timers fire early
     // short wait: the case is about the time-out
     const settled = await gate.settle(verdict, "payment.send", { amount: 10 }, null, { timeoutMs: 300 });
     assert.equal(settled.verdict, "BLOCK");
-    // Once at the beginning, and at most once after the pause of 200 ms.
+    // Once at the start, and at most once after the pause of 200 ms.
     assert.ok(server.attempts() <= 3, `${server.attempts()} requests`);
   } finally {
     await server.stop();

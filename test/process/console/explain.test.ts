@@ -65,7 +65,7 @@ suite("the page Explain", () => {
     const [, otto] = await start(t);
     await otto.opens("/explain");
     const { page } = otto;
-    const choice = page.getByLabel("Begin with a call of");
+    const choice = page.getByLabel("Start with a call of");
     const tools = await choice.locator("option").allInnerTexts();
     assert.ok(tools.includes("pay.send") && tools.includes("any.call"), tools.join());
     for (const tool of [tools[0], "pay.legal", "any.call"]) {
@@ -90,7 +90,7 @@ suite("the page Explain", () => {
     const body = otto.page.getByLabel("The body of a check");
     await holds(otto, "90071992547409931");
     assert.match(await body.inputValue(), /"amount": 1\.10/);
-    await otto.page.getByLabel("Begin with a call of").selectOption("pay.legal");
+    await otto.page.getByLabel("Start with a call of").selectOption("pay.legal");
     await holds(otto, "pay.legal");
   });
 
@@ -102,7 +102,7 @@ suite("the page Explain", () => {
       await route.continue();
     });
     await otto.opens("/explain");
-    const choice = otto.page.getByLabel("Begin with a call of");
+    const choice = otto.page.getByLabel("Start with a call of");
     await choice.locator("option").first().waitFor({ state: "attached" });
     assert.equal(await otto.page.locator("#call").inputValue(), "typed");
     await otto.page.unroute("**/rules/example*");

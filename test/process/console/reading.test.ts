@@ -271,7 +271,7 @@ suite("reading in the console", () => {
     assert.equal(await page.locator("canvas").count(), 0);
   });
 
-  test("every command on the pages begins as commands of this gate are typed", async (t) => {
+  test("every command on the pages starts as commands of this gate are typed", async (t) => {
     const [desk, anna] = await start(t);
     const { page } = anna;
     const typed = await page.locator("html").getAttribute("data-command");

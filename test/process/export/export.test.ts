@@ -96,7 +96,7 @@ suite("an export", () => {
     assertOthersAccept(to, 600);
   });
 
-  test("an export continues past 65,536 rows, where tiles of level 2 begin", async (t) => {
+  test("an export continues past 65,536 rows, where tiles of level 2 start", async (t) => {
     const [folder, to] = [temporaryFolder(t), join(temporaryFolder(t), "export")];
     const ledger = await openLedger({ folder, engine, name: "example.org/long" });
     await ledger.keepContract(contracts[0]);
@@ -312,7 +312,7 @@ suite("an export that is interrupted", () => {
     await exportTo(folder, whole);
     const seen = new Set<number>();
     let calls = 0;
-    for (let error: Error | undefined = new Error("not begun"); error !== undefined; calls += 1) {
+    for (let error: Error | undefined = new Error("not started"); error !== undefined; calls += 1) {
       const to = join(base, `after-${calls}`);
       cpSync(old, to, { recursive: true });
       error = await interrupted(folder, to, calls);
@@ -342,7 +342,7 @@ suite("an export that is interrupted", () => {
   test("a first export that is interrupted can be repeated and leaves no temporary files", async (t) => {
     const [folder, base] = [temporaryFolder(t), temporaryFolder(t)];
     await grow(folder, 1, 257);
-    for (let [calls, error] = [0, new Error("not begun") as Error | undefined]; error !== undefined; calls += 1) {
+    for (let [calls, error] = [0, new Error("not started") as Error | undefined]; error !== undefined; calls += 1) {
       const to = join(base, `after-${calls}`);
       error = await interrupted(folder, to, calls);
       await exportTo(folder, to);

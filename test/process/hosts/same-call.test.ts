@@ -77,7 +77,7 @@ const scenes: readonly Scene[] = [
     broken: ["guard.mjs", { within: "judge", find: "text === JSON.stringify(call.input)", put: "true" }],
   },
   {
-    title: "a judgement lets one run begin, and refuses the next",
+    title: "a judgement lets one run start, and refuses the next",
     play: async (adapters) => {
       const guard = (await adapters("guard")).guardOf({ gate });
       const judgement = await guard.judge({ name: "pay", input: { amount: 5 } });

@@ -39,7 +39,7 @@ storeSuite("SQLite", {
 });
 
 suite("SQLite: verify beside a gate", { tags: ["verify.walks-chain"] }, () => {
-  test("verify succeeds while counters are begun and counted", async (t) => {
+  test("verify succeeds while counters are started and counted", async (t) => {
     const folder = temporaryFolder(t);
     const ledger = await openLedger({ folder, engine, pinFile: join(temporaryFolder(t), "pin") });
     t.after(() => ledger.close());

@@ -160,7 +160,7 @@ function rightsFaults(pod: any): readonly string[] {
     [pod.spec.securityContext.runAsNonRoot === true, "may be root"],
     [pod.spec.securityContext.seccompProfile?.type === "RuntimeDefault", "has all system calls"],
     [pod.spec.automountServiceAccountToken === false, "has a token of the cluster"],
-    [pod.spec.enableServiceLinks === false, "is given variables that begin with SVC_"],
+    [pod.spec.enableServiceLinks === false, "is given variables that start with SVC_"],
     [own.readOnlyRootFilesystem === true, "may write to its image"],
     [own.allowPrivilegeEscalation === false, "may gain rights"],
     [own.capabilities?.drop?.includes("ALL") === true, "has capabilities"],

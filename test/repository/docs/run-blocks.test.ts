@@ -112,7 +112,7 @@ interface Run {
   readonly before?: Readonly<Record<string, (scene: Scene, command: string) => Promise<string> | string>>;
   /** Programs that not every machine has. */
   readonly needs?: readonly string[];
-  /** Does each block begin with the same ledger? */
+  /** Does each block start with the same ledger? */
   readonly isFresh?: boolean;
 }
 

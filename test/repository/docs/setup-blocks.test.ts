@@ -127,7 +127,7 @@ async function doBlock({ gate, onAgent }: Machines, block: string, key: string):
     assert.notEqual(made, "");
     return made;
   }
-  // The end of a file is typed at the beginning of a line.
+  // The end of a file is typed at the start of a line.
   if (block.includes("cat >")) await onAgent(block, [{ text: `${key}\n\u0004` }]);
   else if (block.includes("--print")) assert.match(await onAgent(block, []), /svc-gate\.mjs/);
   else await onAgent(block, [{ after: /\? \[y\/N\] /, text: "y\n" }]);

@@ -1,6 +1,6 @@
 /**
  * Goal: a reader can paste each block of shell commands in the documents. Method: `sh -n` reads every block. A parser
- * finds the first word of each command, which must be in the list below, so a line that begins in the middle of a command
+ * finds the first word of each command, which must be in the list below, so a line that starts in the middle of a command
  * is found. No comment has a command in it: an editor that wraps text joins lines, and then the comment hides the rest.
  */
 import assert from "node:assert/strict";
@@ -69,7 +69,7 @@ function faultsOf(script: string): readonly string[] {
   const strange = firstWords(script).filter((word) => !programs.has(word) && !others.has(word));
   return [
     ...strange.map(
-      (word) => `\`${word}\` is not a program of the list: does the line begin in the middle of a command?`,
+      (word) => `\`${word}\` is not a program of the list: does the line start in the middle of a command?`,
     ),
     ...commentsOf(script).flatMap((comment) => [
       ...(hidden.test(comment) ? [`the comment has a command in it: ${comment}`] : []),
@@ -84,7 +84,7 @@ function syntaxFault(script: string): string {
   return status === 0 ? "" : `sh -n: ${stderr.trim()}`;
 }
 
-/** Commands in a block without a language, which no check would read; a line that begins with `$` shows a session. */
+/** Commands in a block without a language, which no check would read; a line that starts with `$` shows a session. */
 function unmarked(text: string): readonly string[] {
   const command = new RegExp(String.raw`^(?:\w+=\S+ )*\(?(?:${[...programs].join("|")}) (?!listens )\S`, "gm");
   return text.match(command) ?? [];
@@ -119,7 +119,7 @@ suite("the blocks of shell commands in the documents", () => {
     },
   );
 
-  test("each command begins with a known program, and no comment hides a command", () => {
+  test("each command starts with a known program, and no comment hides a command", () => {
     assert.deepEqual(
       scripts.flatMap(({ path, line, text }) => faultsOf(text).map((fault) => `${path}:${line}: ${fault}`)),
       [],

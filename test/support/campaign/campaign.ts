@@ -29,7 +29,7 @@ export interface CampaignOptions {
    */
   readonly bounds: "short" | "whole";
   readonly bug?: Bug;
-  /** No failure begins after this time; then the campaign compares the answers with the ledger. */
+  /** No failure starts after this time; then the campaign compares the answers with the ledger. */
   readonly enough?: AbortSignal;
   /** Receives a line for each event. */
   readonly say?: (sentence: string) => void;
@@ -54,7 +54,7 @@ export interface Report extends LedgerFindings {
 
 /** The most failures at the same time. */
 const togetherMax = 3;
-/** The time between the beginnings of two failures, in milliseconds. */
+/** The time between the starts of two failures, in milliseconds. */
 const betweenMs = [200, 1500] as const;
 /** A failure counts as one under load only if a call was answered since the previous failure. */
 const answersBetween = 10;

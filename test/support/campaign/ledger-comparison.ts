@@ -299,7 +299,7 @@ class LedgerComparison {
   }
 }
 
-/** A call's id begins with its account's name. */
+/** A call's id starts with its account's name. */
 export function accountOf(id: string): string {
   return id.slice(0, id.indexOf("."));
 }

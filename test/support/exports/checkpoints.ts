@@ -133,7 +133,7 @@ export const checkpoints: readonly ExportCase[] = [
       ["carriage returns", resigned((note) => note.replaceAll("\n", "\r\n"))],
       ["an empty origin", resigned((note) => note.replace(log, ""))],
       ["two lines", resigned((note) => note.split("\n").slice(0, 2).join("\n") + "\n")],
-      ["a size that begins with 0", resigned((note) => note.replace("\n12\n", "\n012\n"))],
+      ["a size that starts with 0", resigned((note) => note.replace("\n12\n", "\n012\n"))],
       ["a size with a sign", resigned((note) => note.replace("\n12\n", "\n+12\n"))],
       ["a size of 16 digits", resigned((note) => note.replace("\n12\n", "\n1000000000000000\n"))],
       [
@@ -216,7 +216,7 @@ export const checkpoints: readonly ExportCase[] = [
       ["has a blank", hinted((text) => text.replace(":", ": "))],
       ["has an escape that none needs", hinted((text) => text.replace('"log":"e', '"log":"\\u0065'))],
       ["has half a surrogate pair", hinted((text) => text.replace('"log":"', '"log":"\\ud83d'))],
-      ["begins with a byte order mark", hinted((text) => `\ufeff${text}`)],
+      ["starts with a byte order mark", hinted((text) => `\ufeff${text}`)],
       ["is no UTF-8", hinted((text) => Buffer.from(text.replace('"log":"', '"log":"\u00ff'), "latin1"))],
       ["has no line feed", hinted((text) => text.trim())],
     ] as const

@@ -17,7 +17,7 @@ export interface CutInputCase {
 }
 
 interface Plan extends Omit<CutInputCase, "value"> {
-  /** The length of the input's beginning in the head. */
+  /** The length of the input's start in the head. */
   readonly head: number;
 }
 

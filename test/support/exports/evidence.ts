@@ -166,7 +166,7 @@ export const evidenceCases: readonly ExportCase[] = [
       ["a character of two bytes", (text: string) => text.replace(/^(\[".{7})../, "$1\u00c3\u00a9")],
       ["a character less", (text: string) => text.replace(/^(\[".{7})./, "$1")],
       ["another end", (text: string) => text.replace('","', '",:')],
-      ["another beginning", (text: string) => text.replace('["', "['")],
+      ["another start", (text: string) => text.replace('["', "['")],
     ] as const
   ).flatMap(([name, change]) =>
     [8, 11].map((row) =>

@@ -27,7 +27,7 @@ export const leaves: readonly ExportCase[] = [
       ],
       ["a moment with a fraction", (text) => text.replace('"at":1790000000011', '"at":1790000000011.0')],
       ["a moment with an exponent", (text) => text.replace('"at":1790000000011', '"at":1790000000011e0')],
-      ["a moment that begins with 0", (text) => text.replace('"at":1', '"at":01')],
+      ["a moment that starts with 0", (text) => text.replace('"at":1', '"at":01')],
       ["a moment before 1970", (text) => text.replace('"at":1', '"at":-1')],
       ["a moment of 16 digits", (text) => text.replace('"at":1790000000011', '"at":1790000000011000')],
       ["a key that is a number", (text) => text.replace('"key":"default"', '"key":7')],

@@ -63,7 +63,7 @@ export const proofCases: readonly ProofCase[] = [
     { row: 301, code: "inclusion" },
   ),
   oneProof(
-    "an index that begins with 0",
+    "an index that starts with 0",
     lines(3, (all) => (all[2] = "index 02")),
     { row: 0, code: "proof" },
   ),

@@ -167,7 +167,7 @@ const clients = 4;
 /** The answers that a load has at least, however slow the machine. */
 const answersMin = 400;
 
-/** Runs a gate under load on a disk that begins as the image, and kills it; the log has everything. */
+/** Runs a gate under load on a disk that starts as the image, and kills it; the log has everything. */
 async function underLoad(
   image: string,
   { folder, fileSystem, mountOptions, changes = [], loadMs }: PowerCutOptions,

@@ -4,7 +4,7 @@ import type { Mutation } from "../mutation/mutate.ts";
 export interface Mutant {
   readonly fault: string;
   readonly mutations: readonly Mutation[];
-  /** How the titles of the cases begin that must fail. */
+  /** How the titles of the cases start that must fail. */
   readonly noticed: readonly string[];
 }
 

@@ -35,7 +35,7 @@ export const defects: readonly (readonly [fault: string, of: (scenario: Scenario
   ["a session is the same for every key", () => ({ caller: ({ sessionId }) => ({ keyName: "default", sessionId }) })],
   ["a schema's bounds block nothing", () => inSchemas((each) => without(each, ["maximum", "maxLength", "multipleOf"]))],
   [
-    "a day begins in UTC, wherever it is",
+    "a day starts in UTC, wherever it is",
     () =>
       inCounters((each) =>
         each.within === undefined || "rolling" in each.within

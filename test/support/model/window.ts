@@ -65,7 +65,7 @@ function sameHour(a: Clock, b: Clock): boolean {
   return dateOf(a) === dateOf(b) && a.hour === b.hour && a.offset === b.offset;
 }
 
-/** Returns the UTC time at which a date begins. */
+/** Returns the UTC time at which a date starts. */
 function dateOf({ year, month, day }: Clock): number {
   return Date.UTC(year, month - 1, day);
 }

@@ -39,7 +39,7 @@ export function generateKeyPairSync(_type: "ed25519"): {
   return { privateKey, publicKey: createPublicKey(privateKey) };
 }
 
-/** Resets the state at the beginning of a history. */
+/** Resets the state at the start of a history. */
 export function reseedPools(chance: Chance): void {
   for (let at = 0; at < period; at += 1) pattern[at] = chance.whole(0, 255);
   for (const pool of pools) fill(pool);

@@ -29,7 +29,7 @@ export class Process {
   }
 
   /**
-   * Every call begins here.
+   * Every call starts here.
    *
    * @throws {DiskFailure} if it fails; every call of an ended process fails
    */

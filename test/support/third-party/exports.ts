@@ -25,7 +25,7 @@ const inSight = new Set(["checkpoint", "signature", "unsigned", "entry", "tile",
  */
 const taken = [
   "checkpoint: a signature in another spelling of its base64",
-  "checkpoint: a size that begins with 0",
+  "checkpoint: a size that starts with 0",
   "entry: a row more",
   "file: no evidence",
   "file: no evidence of the second bundle",

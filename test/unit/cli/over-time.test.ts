@@ -45,7 +45,7 @@ const told = fc.array(
   { minLength: 1, maxLength: 200 },
 );
 
-test("slices are at most 60, equal and without a gap, and begin at multiples of their length", (t) => {
+test("slices are at most 60, equal and without a gap, and start at multiples of their length", (t) => {
   fc.assert(
     fc.property(told, (all) => {
       const slices = slicesOf(all);

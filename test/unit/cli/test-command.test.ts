@@ -75,7 +75,7 @@ const whole = `${head}cases:
       - { like: pay, session: other, expect: { verdict: ALLOW, counters: { tries: 0 } } }
       - { like: pay, at: "2026-01-15T12:20:00Z", expect: { verdict: ALLOW, counters: { tries: 0 } } }
       - { like: pay, key: another, session: null, expect: { verdict: ALLOW, counters: { paid: 0, tries: 0 } } }
-  - case: a new day begins at midnight
+  - case: a new day starts at midnight
     calls:
       - { like: pay, input: { usd: 40 }, at: "2026-01-15T23:59:59.999Z", expect: ALLOW }
       - { like: pay, expect: { counters: { paid: 40 } } }

@@ -104,7 +104,7 @@ const cases: readonly (readonly [what: string, found: readonly string[], expecte
   [
     "a list that is a text",
     problems(contract([["t", "Bash"]])),
-    ["a.yaml:4 shape: `aliases` is a list (begin each item with `- `)"],
+    ["a.yaml:4 shape: `aliases` is a list (start each item with `- `)"],
   ],
 ];
 

@@ -35,7 +35,7 @@ function compiled(name: string): PolicySet {
 }
 
 interface Circumstances {
-  /** Seconds since the session began. */
+  /** Seconds since the session started. */
   readonly at?: number;
   readonly session?: string | null;
   readonly key?: string;

@@ -76,7 +76,7 @@ const mutations: readonly (readonly [what: string, mutation: Mutation, there: st
   ],
   ["part of a string", { within: "Account.pay", text: "; ask first", put: "" }, "\"toomuch\"|'toomuch'"],
   ["an initial value", { within: "most", value: "20" }, "=20;|=/*ineuros*/20;"],
-  ["the beginning of a function", { within: "Account.pay", first: "return;" }, "{return;if|{return;//"],
+  ["the start of a function", { within: "Account.pay", first: "return;" }, "{return;if|{return;//"],
   ["the end of a function", { within: "other", last: "throw 1;" }, "throw1;};"],
 ];
 

@@ -16,7 +16,7 @@ const share = Number(process.env["PROPERTY_SHARE"] ?? 1);
 
 const runs = 4000 * share;
 
-/** How the reader's sentences begin for texts that only JSON.parse accepts. */
+/** How the reader's sentences start for texts that only JSON.parse accepts. */
 const stricter: readonly RegExp[] = [
   /^a byte order mark/,
   /^expected one JSON object/,

@@ -141,7 +141,7 @@ suite("the layout that fmt writes", () => {
     ],
     ["fmt keeps numbers as they are written", "a: [1.50, 1e3, -0]", "a: [1.50, 1e3, -0]\n"],
     [
-      "fmt keeps at most one blank line in a row and none at the beginning",
+      "fmt keeps at most one blank line in a row and none at the start",
       "\n\na:\n\n  b: c\n\n\n  d: e\n\n",
       "a:\n  b: c\n\n  d: e\n",
     ],

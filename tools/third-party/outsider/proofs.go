@@ -14,7 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// claim is that a leaf is in a tree, or (From and FromRoot instead of Index and Leaf) that a tree is another's beginning.
+// claim is that a leaf is in a tree, or (From and FromRoot instead of Index and Leaf) that a tree is another's start.
 type claim struct {
 	Kind     string   `json:"kind"`
 	Index    uint64   `json:"index"`
@@ -26,7 +26,7 @@ type claim struct {
 	Proof    []string `json:"proof"`
 }
 
-// writeProofs writes what sumdb proves of every leaf and every beginning of the trees of 1 to the given number of leaves.
+// writeProofs writes what sumdb proves of every leaf and every start of the trees of 1 to the given number of leaves.
 func writeProofs(text string) error {
 	most, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

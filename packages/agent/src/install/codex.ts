@@ -78,9 +78,9 @@ ${table("PostToolUse", reporting)}`;
 
 function commandsOf(wanted: Wanted): { readonly asking: string; readonly reporting: string } {
   const more = wanted.onEscalate === "wait" ? ["--on-escalate", "wait"] : [];
-  const beginnings = ['{"hookSpecificOutput":{"hookEventName":"PreToolUse"'];
+  const prefixes = ['{"hookSpecificOutput":{"hookEventName":"PreToolUse"'];
   return {
-    asking: guardedCommand(hookWords("codex", wanted, more), wanted, { beginnings, refusal: exit2 }),
+    asking: guardedCommand(hookWords("codex", wanted, more), wanted, { prefixes, refusal: exit2 }),
     reporting: reportingCommand(hookWords("codex", wanted, [])),
   };
 }

@@ -20,7 +20,7 @@ export function copilotSettings(wanted: Wanted, servers: readonly string[]): Set
   const list = ["--servers", servers.join(",")];
   const more = wanted.onEscalate === "wait" ? [...list, "--on-escalate", "wait"] : list;
   const asking = guardedCommand(hookWords("copilot-cli", wanted, more), wanted, {
-    beginnings: ['{"permissionDecision":"allow"', '{"permissionDecision":"deny"'],
+    prefixes: ['{"permissionDecision":"allow"', '{"permissionDecision":"deny"'],
     whole: ["{}"],
     refusal: `echo ${shellWord(JSON.stringify({ permissionDecision: "deny", permissionDecisionReason: noVerdict }))}`,
   });

@@ -5,7 +5,7 @@ const pairsMax = 4_000_000;
  * Shows which lines differ, with three lines around each change. Settings are short, so the longest common subsequence is
  * quick enough.
  *
- * @returns lines that begin with a blank, `-` or `+`
+ * @returns lines that start with a blank, `-` or `+`
  */
 export function lineDifference(before: string, after: string): string {
   const marked = markedLines(linesOf(before), linesOf(after));

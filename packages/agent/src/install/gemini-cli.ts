@@ -17,8 +17,8 @@ export const geminiCli: Host = {
     const hooks = membersOf(settings, "hooks", product);
     const others = otherHooks(hooks, "BeforeTool");
     const more = wanted.onEscalate === "wait" ? ["--on-escalate", "wait"] : [];
-    const beginnings = ['{"decision":"allow"', '{"decision":"deny"'];
-    const asking = guardedCommand(hookWords("gemini-cli", wanted, more), wanted, { beginnings, refusal: exit2 });
+    const prefixes = ['{"decision":"allow"', '{"decision":"deny"'];
+    const asking = guardedCommand(hookWords("gemini-cli", wanted, more), wanted, { prefixes, refusal: exit2 });
     const reporting = reportingCommand(hookWords("gemini-cli", wanted, []));
     const name = earlierName(hooks) ?? `svc-gate-${randomBytes(8).toString("hex")}`;
     const group = (command: string): object => ({

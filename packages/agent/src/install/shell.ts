@@ -38,22 +38,22 @@ export function hostSeconds({ onEscalate }: Wanted): number {
 
 /**
  * The hook before a call, for a host that runs the tool if the hook is missing, crashes, hangs or gives an unexpected
- * answer. The shell passes an output on only if it begins as expected, and if the hook ended with exit code 0 and in
+ * answer. The shell passes an output on only if it starts as expected, and if the hook ended with exit code 0 and in
  * time.
  *
  * It is one word for `/bin/sh`, because some hosts use the user's shell, which may have another syntax.
  *
- * @param beginnings what an output may begin with
+ * @param beginnings what an output may start with
  * @param whole an output that has no more; by default there is none
  * @param refusal the shell's commands that refuse the call
  */
 export function guardedCommand(
   words: string,
   { onEscalate }: Wanted,
-  { beginnings, whole = [], refusal }: Guard,
+  { prefixes, whole = [], refusal }: Guard,
 ): string {
   const seconds = (onEscalate === "wait" ? waitSeconds : 0) + callSeconds;
-  const patterns = [...beginnings.map((text) => `'0${text}'*`), ...whole.map((text) => `'0${text}'`)].join("|");
+  const patterns = [...prefixes.map((text) => `'0${text}'*`), ...whole.map((text) => `'0${text}'`)].join("|");
   const answer = `out=$(${deadline(seconds)} ${words})`;
   const script = `${ownBuiltins}; ${answer}; case "$?$out" in ${patterns}) printf '%s\\n' "$out";; *) ${refusal};; esac`;
   return `/bin/sh -c ${shellWord(script)}`;
@@ -66,7 +66,7 @@ export function guardedCommand(
 const ownBuiltins = "unset -f echo printf";
 
 interface Guard {
-  readonly beginnings: readonly string[];
+  readonly prefixes: readonly string[];
   readonly whole?: readonly string[];
   readonly refusal: string;
 }

@@ -53,7 +53,7 @@ export class ClientRequests {
   }
 
   /** Resolves when the request has left, or was refused. */
-  async begin(request: messages.Request, ports: Ports): Promise<void> {
+  async start(request: messages.Request, ports: Ports): Promise<void> {
     const { id, method } = request;
     const { pins, prefix } = this.#context;
     const error = (code: number, sentence: string): void => ports.toClient(messages.errorText(id, code, sentence));
@@ -251,7 +251,7 @@ export class ClientRequests {
     if (method === "tasks/result" && result !== undefined)
       this.taskEnded(taskId, { status: result["isError"] === true ? "failed" : "completed" });
     if (method === "tasks/get" || method === "tasks/cancel") this.taskEnded(taskId, result);
-    if (verdicts.length === 0 || tasks.begin(result, verdicts)) return;
+    if (verdicts.length === 0 || tasks.start(result, verdicts)) return;
     const isUnfinished = result?.["resultType"] === "input_required" && !isRefused;
     if (isUnfinished) return;
     const isDone = result !== undefined && result["isError"] !== true && !isRefused;

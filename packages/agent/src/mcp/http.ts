@@ -137,7 +137,7 @@ class HttpProxy {
     const id = message.kind === "request" ? message.id : undefined;
     let isSent = false;
     signal.addEventListener("abort", () => {
-      // A client of the older protocol can take up the stream of a call that has begun.
+      // A client of the older protocol can take up the stream of a call that has started.
       if (id !== undefined && !(isSent && exchange.isInSession)) relay.abandon(id);
     });
     let body: string | undefined;
@@ -231,7 +231,7 @@ class HttpProxy {
   async #passEvents(exchange: Exchange, answer: UpstreamAnswer, ports: Ports): Promise<void> {
     const { relay, reply, isReplay } = exchange;
     const waiting: Promise<void>[] = [];
-    reply.begin();
+    reply.start();
     for await (const event of eventsOf(answer)) {
       if (event.data === "") {
         reply.event(event);

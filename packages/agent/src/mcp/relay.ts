@@ -31,7 +31,7 @@ export class Relay {
 
   /** Resolves when the message has left, or was refused. */
   async fromClient(message: Message, ports: Ports): Promise<void> {
-    if (message.kind === "request") return this.#client.begin(message, ports);
+    if (message.kind === "request") return this.#client.start(message, ports);
     return message.kind === "notification" ? this.#told(message, ports) : this.#server.answer(message, ports);
   }
 
@@ -43,7 +43,7 @@ export class Relay {
   }
 
   async fromServer(message: Message, ports: Ports): Promise<void> {
-    if (message.kind === "request") return this.#server.begin(message, ports);
+    if (message.kind === "request") return this.#server.start(message, ports);
     if (message.kind === "notification") return this.#toldByServer(message, ports);
     if (message.id === null) return ports.toClient(message.text);
     const key = keyOf(message.id);

@@ -5,7 +5,7 @@ import { eventText, type SseEvent } from "./sse.ts";
 /** Headers of the server's answer that the client needs. */
 const passedHeaders = ["mcp-session-id", "retry-after", "allow"];
 
-/** How the proxy itself begins a notification. */
+/** How the proxy itself starts a notification. */
 const ownNotification = '{"jsonrpc":"2.0","method":';
 
 export class Reply {
@@ -28,7 +28,7 @@ export class Reply {
     }
   }
 
-  /** Sends a message of the proxy: a notification begins a stream, anything else is the last message. */
+  /** Sends a message of the proxy: a notification starts a stream, anything else is the last message. */
   message(text: string): void {
     if (!text.startsWith(ownNotification)) this.last(text);
     else if (this.#acceptsEvents) this.event({ data: text });
@@ -36,12 +36,12 @@ export class Reply {
 
   event(event: Partial<SseEvent>): void {
     if (this.#response.writableEnded || this.#response.destroyed) return;
-    this.begin();
+    this.start();
     this.#response.write(eventText(event));
   }
 
-  /** Begins a stream, so that the client knows that the server has begun. */
-  begin(): void {
+  /** Starts a stream, so that the client knows that the server has started. */
+  start(): void {
     if (this.#response.headersSent) return;
     const headers = { "content-type": "text/event-stream", "cache-control": "no-cache", "x-accel-buffering": "no" };
     this.#response.writeHead(this.#status, { ...this.#headers, ...headers });

@@ -19,7 +19,7 @@ export class ServerRequests {
     this.#context = context;
   }
 
-  async begin({ id, method, params, text }: messages.Request, ports: Ports): Promise<void> {
+  async start({ id, method, params, text }: messages.Request, ports: Ports): Promise<void> {
     const error = (code: number, why: string): void => ports.toServer(messages.errorText(id, code, why), false);
     const found = permitted(requestsOfServer, method, this.#context.pins);
     if (typeof found === "string") return error(messages.errors.method, found);

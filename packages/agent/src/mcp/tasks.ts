@@ -10,7 +10,7 @@ export class Tasks {
   readonly #verdicts = new RecentMap<string, readonly Verdict[]>(tasksMax);
 
   /** Remembers the task that answers a call. Returns false if the result is not a task. */
-  begin(result: JsonObject | undefined, verdicts: readonly Verdict[]): boolean {
+  start(result: JsonObject | undefined, verdicts: readonly Verdict[]): boolean {
     const id = textIn(result?.["task"], "taskId");
     if (id === undefined) return false;
     this.#verdicts.set(id, verdicts);

@@ -12,7 +12,7 @@ const otherBytesMax = 65_536;
  * that is sent at that moment is lost: nobody knows if it ran, so it cannot be sent again.
  */
 const idleMs = 1000;
-/** How long a server may take until it begins to answer a question of the proxy. */
+/** How long a server may take until it starts to answer a question of the proxy. */
 export const answerMs = 30_000;
 
 export class UpstreamError extends Error {}
@@ -38,7 +38,7 @@ export class Upstream {
     this.#agent = address.protocol === "https:" ? new TlsAgent(options) : new Agent(options);
   }
 
-  /** @throws UpstreamError if no answer begins */
+  /** @throws UpstreamError if no answer starts */
   send({ method, headers, body, signal }: UpstreamRequest): Promise<UpstreamAnswer> {
     return new Promise((resolve, reject) => {
       const all: Record<string, string | number> = { ...headers, "accept-encoding": "identity" };

@@ -106,7 +106,7 @@ function eventsOf(item: Json, index: number): readonly ResponseEvent[] {
     ...more,
   });
   const isCall = item.type === "function_call";
-  const begun = isCall ? { arguments: "" } : { content: [] };
+  const started = isCall ? { arguments: "" } : { content: [] };
   const inItem = isCall ? { item_id: item.id } : { item_id: item.id, content_index: 0 };
   const part = item.content?.[0];
   const inner = isCall
@@ -121,7 +121,7 @@ function eventsOf(item: Json, index: number): readonly ResponseEvent[] {
         of("content_part.done", { ...inItem, part }),
       ];
   return [
-    of("output_item.added", { item: { ...item, ...begun, status: "in_progress" } }),
+    of("output_item.added", { item: { ...item, ...started, status: "in_progress" } }),
     ...inner,
     of("output_item.done", { item }),
   ];

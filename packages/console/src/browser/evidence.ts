@@ -38,7 +38,7 @@ export interface Compared {
   readonly isSame: boolean;
 }
 
-/** A path from its end: many values of a large input share the beginning of their paths. */
+/** A path from its end: many values of a large input share the start of their paths. */
 interface Place {
   readonly within: Place | undefined;
   readonly step: number | string;

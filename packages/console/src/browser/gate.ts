@@ -132,7 +132,7 @@ function problemIn(text: string, status: number): Problem {
   }
 }
 
-/** The gate's sentences begin with a small letter and have no full stop. Its texts of several lines are complete. */
+/** The gate's sentences start with a small letter and have no full stop. Its texts of several lines are complete. */
 export function sentence(text: string): string {
   if (text.includes("\n")) return text;
   const first = text.charAt(0).toUpperCase() + text.slice(1);

@@ -5,22 +5,22 @@ import { go, routeNow } from "./route.ts";
 /** Where the provider of OpenID Connect sends the browser back to. */
 const callback = "/oidc/callback";
 
-/** The sealed beginning of a sign-in. No other port of this host can read it, as it could read a cookie. */
+/** The sealed start of a sign-in. No other port of this host can read it, as it could read a cookie. */
 const stored = `svc-gate ${base} sign-in`;
 
 /** Lets this browser go before strangers when a person signs in again. */
 const storedKnown = `svc-gate ${base} known`;
 
 /**
- * Begins a sign-in with the provider, and leaves the page.
+ * Starts a sign-in with the provider, and leaves the page.
  *
- * @returns why it did not begin
+ * @returns why it did not start
  */
-export async function beginSignIn(): Promise<Problem | undefined> {
-  const begun = await askConsole<BegunSignIn>("/oidc", { body: "{}" });
-  if (!begun.ok) return begun.problem;
-  sessionStorage.setItem(stored, begun.value.flow);
-  location.assign(begun.value.location);
+export async function startSignIn(): Promise<Problem | undefined> {
+  const started = await askConsole<BegunSignIn>("/oidc", { body: "{}" });
+  if (!started.ok) return started.problem;
+  sessionStorage.setItem(stored, started.value.flow);
+  location.assign(started.value.location);
   return undefined;
 }
 

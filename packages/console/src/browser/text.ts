@@ -35,7 +35,7 @@ const longWord = /(?:\S|[\u00a0\u2007\u202f]){25}/;
 /** A text with more characters or more elements opens on request. An agent chooses both. */
 const wholeMax = { characters: 4096, elements: 64 } as const;
 /** The characters of a closed text that a person sees, if they make few elements. A call often hides its worst part at the end. */
-const closed = { beginning: 512, end: 256, elements: 32 } as const;
+const closed = { start: 512, end: 256, elements: 32 } as const;
 /** The most pieces that open at once. A piece has a character at least. */
 const piecesOfStep = 4096;
 
@@ -64,8 +64,8 @@ export function isShownWhole(text: string): boolean {
 export function elementsOf(text: string): number {
   const pieces = firstPieces(text);
   if (!isLong(pieces)) return elementsIn(pieces);
-  const { beginning, end } = endsOf(text);
-  return elementsIn(piecesOf(text.slice(0, beginning))) + elementsIn(piecesOf(text.slice(-end)));
+  const { start, end } = endsOf(text);
+  return elementsIn(piecesOf(text.slice(0, start))) + elementsIn(piecesOf(text.slice(-end)));
 }
 
 /** Does a text have letters that run from right to left? */
@@ -88,12 +88,12 @@ function elementsIn(pieces: readonly Piece[]): number {
 }
 
 /** How many characters a person sees of both ends of a closed text. */
-function endsOf(text: string): { readonly beginning: number; readonly end: number } {
-  let { beginning, end }: { beginning: number; end: number } = closed;
+function endsOf(text: string): { readonly start: number; readonly end: number } {
+  let { start, end }: { start: number; end: number } = closed;
   const isFull = (part: string, elements: number): boolean => elementsIn(piecesOf(part)) > elements;
-  while (isFull(text.slice(0, beginning), closed.elements)) beginning = Math.floor(beginning / 2);
+  while (isFull(text.slice(0, start), closed.elements)) start = Math.floor(start / 2);
   while (isFull(text.slice(-end), closed.elements / 2)) end = Math.floor(end / 2);
-  return { beginning, end };
+  return { start, end };
 }
 
 function shown(pieces: readonly Piece[]): JSX.Element {
@@ -106,10 +106,10 @@ function shownPiece({ text, kind, about }: Piece): ComponentChildren {
   return kind === "mark" ? el.mark({ class: "hidden", title: about }, text) : el.bdi({ dir: "rtl" }, text);
 }
 
-/** The beginning and the end of a text, and a button that opens what is between them. */
+/** The start and the end of a text, and a button that opens what is between them. */
 function LongText({ of }: { readonly of: string }): JSX.Element {
-  const { beginning, end } = useMemo(() => endsOf(of), [of]);
-  const [opened, setOpened] = useState(beginning);
+  const { start, end } = useMemo(() => endsOf(of), [of]);
+  const [opened, setOpened] = useState(start);
   const from = boundary(of, opened);
   const to = boundary(of, Math.max(from, of.length - end));
   const left = to - from;
@@ -118,7 +118,7 @@ function LongText({ of }: { readonly of: string }): JSX.Element {
   return el.span(
     shown(piecesOf(of.slice(0, from))),
     el.button(
-      { type: "button", class: "small", onClick: () => setOpened(left > 0 ? opened + step : beginning) },
+      { type: "button", class: "small", onClick: () => setOpened(left > 0 ? opened + step : start) },
       left > 0 ? `Show ${left.toLocaleString("en-US")} more characters` : "Show less",
     ),
     to < of.length && shown(piecesOf(of.slice(to))),

@@ -78,7 +78,7 @@ export function dayText(at: number): string {
 
 interface CountdownProps {
   readonly until: number;
-  /** When the time began to run, for the bar; undefined shows no bar. */
+  /** When the time started to run, for the bar; undefined shows no bar. */
   readonly from?: number;
   readonly label: string;
 }

@@ -185,7 +185,7 @@ export function readApprovalId(id: string): { readonly row: number; readonly dig
   return row === undefined || digits === undefined ? undefined : { row: Number(row), digits };
 }
 
-/** A name for a session, which is unique over the keys. It begins with its domain, since only its digest is kept. */
+/** A name for a session, which is unique over the keys. It starts with its domain, since only its digest is kept. */
 export function sessionName(key: string, session: string | null): string {
   return `svc-gate/session/1\n${JSON.stringify([key, session])}`;
 }

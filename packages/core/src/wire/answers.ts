@@ -10,7 +10,7 @@ export interface SignInMethods {
   readonly oidc: { readonly name: string } | null;
 }
 
-/** A sign-in that has begun. The page keeps `flow` in its origin's storage, and gives it back with the answer. */
+/** A sign-in that has started. The page keeps `flow` in its origin's storage, and gives it back with the answer. */
 export interface BegunSignIn {
   /** The provider's page. */
   readonly location: string;

@@ -8,7 +8,7 @@ export type Json = null | boolean | string | JsonNumber | JsonArray | JsonObject
 export type JsonArray = readonly Json[];
 export type JsonObject = ReadonlyMap<string, Json>;
 
-/** Where and why a text is not the strict JSON that the gate reads. Lines and columns (in characters) begin at 1. */
+/** Where and why a text is not the strict JSON that the gate reads. Lines and columns (in characters) start at 1. */
 export interface JsonFault {
   readonly sentence: string;
   readonly line: number;

@@ -68,7 +68,7 @@ interface Search {
   readonly found: (MemberSpan | undefined)[];
 }
 
-/** Searches the object that begins at `start`, as deep as paths lead; returns its end. */
+/** Searches the object that starts at `start`, as deep as paths lead; returns its end. */
 function lookInside(search: Search, start: number, { inside }: Branch): number {
   const { text, found } = search;
   let at = start + 1;
@@ -87,7 +87,7 @@ function nameOf(quoted: string): string {
   return quoted.includes("\\") ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
 }
 
-/** The end of the value that begins at `from`. It only counts brackets. */
+/** The end of the value that starts at `from`. It only counts brackets. */
 function valueEnd(text: string, from: number): number {
   let at = from;
   let open = 0;

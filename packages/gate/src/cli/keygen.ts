@@ -23,7 +23,7 @@ export interface KeygenOptions {
 /** `svc-gate keygen`: creates the key that signs heads if there is none, and prints its verifier key. */
 export async function keygenCommand(options: KeygenOptions): Promise<Outcome> {
   const { dataDir, rotate, retire } = options;
-  if (rotate && retire) throw new BadInput("--rotate begins a rotation and --retire ends it: choose one");
+  if (rotate && retire) throw new BadInput("--rotate starts a rotation and --retire ends it: choose one");
   const file = options.signingKey ?? dataFolder.signingKeyOf({ folder: dataDir });
   if (isKeyText(file))
     throw new BadInput("SVC_SIGNING_KEY is the key itself: put it into a file, and name that with --signing-key");
@@ -92,7 +92,7 @@ function sentence(keys: SigningKeys, before: SigningKeys, file: string): string 
     : `${file} has a new key, and the previous one signs too: restart the gate, which records the new key in the ledger`;
 }
 
-/** A rotation begins with the key on record: no gate would start with a new key next to another one. */
+/** A rotation starts with the key on record: no gate would start with a new key next to another one. */
 function refuseOtherKey(keys: SigningKeys, ledger: OnRecord | undefined, file: string): void {
   if (ledger?.signer === undefined) return;
   const { current, before } = new Signer(ledger.name, keys);

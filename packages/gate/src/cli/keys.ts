@@ -90,7 +90,7 @@ export async function updateCommand(name: string, options: UpdateOptions): Promi
 
 /** `svc-gate persons add` */
 export async function addPersonCommand(name: string, options: KeysOptions): Promise<Outcome> {
-  await askGate({ ...options, tenant: undefined, mayBegin: true }, "POST", adminPath(undefined, "persons"), { name });
+  await askGate({ ...options, tenant: undefined, mayCreate: true }, "POST", adminPath(undefined, "persons"), { name });
   const command = `svc-gate keys create NAME --scopes approve,receipts --person ${visible(name)}`;
   const sentence = `${visible(name)} is a person who may decide calls: make a key with \`${command}\``;
   return { exitCode: 0, text: options.json ? JSON.stringify({ name }) : sentence };
@@ -204,13 +204,13 @@ function readRate(text: string): { readonly per_second: number; readonly burst?:
 }
 
 async function change(options: KeysOptions, request: KeyRequest<object>): Promise<ChangedKey> {
-  const mayBegin = request.act === "create";
+  const mayCreate = request.act === "create";
   // Checked before a ledger is created: otherwise a refused key would leave a ledger with an unused signing key.
-  const fault = mayBegin ? createFault(Buffer.from(JSON.stringify(request.body))) : undefined;
+  const fault = mayCreate ? createFault(Buffer.from(JSON.stringify(request.body))) : undefined;
   if (fault !== undefined) throw new BadInput(fault.detail);
   const route = request.act === "create" ? "keys" : `keys/${encodeURIComponent(request.name)}/${request.act}`;
   const path = adminPath(options.tenant, route);
-  return (await askGate({ ...options, mayBegin }, "POST", path, request.body)) as unknown as ChangedKey;
+  return (await askGate({ ...options, mayCreate }, "POST", path, request.body)) as unknown as ChangedKey;
 }
 
 async function list(options: KeysOptions): Promise<readonly KeyJson[]> {

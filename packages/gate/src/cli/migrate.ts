@@ -47,7 +47,7 @@ async function firstKeyOf({
   // A new ledger gets a signing key, so a bad file is refused before the ledger is created.
   const fault = firstKeyFileFault(file);
   if (fault !== undefined && !(await hasLedger(databaseUrl))) throw new BadInput(fault);
-  return openOfflineKeys({ ...offlinePlace(dataDir, null), databaseUrl, mayBegin: true }, async (ring) => {
+  return openOfflineKeys({ ...offlinePlace(dataDir, null), databaseUrl, mayCreate: true }, async (ring) => {
     const made = await makeFirstKey(ring, file);
     if (!made.ok) throw new BadInput(made.problem.detail);
     if (made.value === undefined) return `the database already has a key, so ${file} was not written`;

@@ -80,7 +80,7 @@ export interface WorkPlace extends GatePlace {
   /** The root's head pin, for a ledger that no gate serves. */
   readonly pin?: string | undefined;
   /** In a database without a gate, the root's ledger may be created. */
-  readonly mayBegin?: boolean;
+  readonly mayCreate?: boolean;
   /** The file of endpoints, for a command about them in a ledger that no gate serves. */
   readonly notify?: string | undefined;
 }
@@ -119,12 +119,12 @@ export async function withGateFor<Value>(
 }
 
 async function inLedger<Value>(
-  { dataDir, tenant, pin, mayBegin = false, notify }: WorkPlace,
+  { dataDir, tenant, pin, mayCreate = false, notify }: WorkPlace,
   key: string | undefined,
   work: (gate: GateDoor) => Promise<Value>,
 ): Promise<Value> {
   const { openUnserved } = await import("../server/start/mod.ts");
-  return openUnserved({ ...offlinePlace(dataDir, tenant ?? null, pin), mayBegin, notify }, (ask) =>
+  return openUnserved({ ...offlinePlace(dataDir, tenant ?? null, pin), mayCreate, notify }, (ask) =>
     work({
       async ask(method, path, body) {
         const { status, text } = await ask({ method, path, key, body: body && JSON.stringify(body) });

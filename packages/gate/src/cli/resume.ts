@@ -10,7 +10,7 @@ import { placeAll, planAll, type RestoreOptions } from "./restore.ts";
 export interface ResumeOptions extends RestoreOptions {
   readonly afterRestore: boolean;
   readonly reason: string;
-  /** Counters that count from zero, beginning at this row. */
+  /** Counters that count from zero, start at this row. */
   readonly reset?: readonly string[] | undefined;
   readonly by?: string | undefined;
   /** `signing-key`: the key that signed heads is lost. */
@@ -98,7 +98,7 @@ function untilText({ name, window }: ResumedCounter, at: number): string {
   if (window.kind === "ever") return `it is reset: it has no window (svc-gate resume --reset ${name} --reason "...")`;
   if (window.kind === "rolling") return new Date(at + window.ms).toISOString();
   const { unit, timezone } = window.calendar;
-  return `the next ${unit} (${timezone}) begins`;
+  return `the next ${unit} (${timezone}) starts`;
 }
 
 function resetText({ counters, seq }: Resumed): string {

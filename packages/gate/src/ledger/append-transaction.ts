@@ -97,7 +97,7 @@ export class AppendTransaction {
   readonly counters: Pick<PendingCounters, "hold" | "look" | "value">;
   /** The ledger's name. */
   readonly log: string;
-  /** A keyed digest of a text, in hex. The text begins with its domain. */
+  /** A keyed digest of a text, in hex. The text starts with its domain. */
   readonly digest: (text: string) => string;
   readonly #counters: PendingCounters;
   readonly #rows: StoredRow[] = [];

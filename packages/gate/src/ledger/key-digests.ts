@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 /** A cache of 4,096 keys of this length takes a few megabytes. A longer key is digested each time. */
 const keyCachedMax = 512;
 
-/** The texts that begin so are not counters' keys and rarely come again. */
+/** The texts that start so are not counters' keys and rarely come again. */
 const ownDomain = "svc-gate/";
 
 /** Digests counters' keys: HMAC-SHA256 with the ledger's own secret, in hex. Recent short keys are cached. */

@@ -124,7 +124,7 @@ export class Ledger {
   }
 
   /**
-   * Begins a transaction. The transaction before it must have ended.
+   * Starts a transaction. The transaction before it must have ended.
    *
    * @throws {NotKept} if the store cannot be reached now. Any other error is a fault: the disk failed, or the history
    *   is not the one that this gate has seen

@@ -134,7 +134,7 @@ function readNetwork(text: string): readonly [IPv4 | IPv6, number] {
   if (bits > (address.kind() === "ipv4" ? 32 : 128)) throw new EvaluationError(`a network /${bits} is too narrow`);
   const expected = first.networkAddressFromCIDR(`${start}/${bits}`).toString();
   if (expected !== address.toString())
-    throw new EvaluationError(`the network ${text} begins at ${expected}: write ${expected}/${bits}`);
+    throw new EvaluationError(`the network ${text} starts at ${expected}: write ${expected}/${bits}`);
   return [address, bits];
 }
 

@@ -43,7 +43,7 @@ function readEmail(text: string): { readonly local: string; readonly host: strin
   // Exchange decodes `IMCEASMTP-bob+40evil+2Ecom` to `bob@evil.com`. Without `=`, SRS and list addresses contain no
   // other address.
   if (/^imcea/i.test(local)) refuse("its name contains another address (IMCEA)");
-  if (local.startsWith("-")) refuse("it begins like an option");
+  if (local.startsWith("-")) refuse("it starts like an option");
   if (!host.includes(".") || !isHostName(host)) refuse("its host is not a name with a dot in it");
   return { local, host: host.toLowerCase() };
 }

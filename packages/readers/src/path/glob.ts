@@ -22,7 +22,7 @@ export const globFunctions: readonly ContractFunction[] = [
     parameters: ["string", "string"],
     result: boolean,
     doc:
-      "Does the whole path match the pattern? `*` and `?` stay within a segment and match names that begin with a dot, `**` is any " +
+      "Does the whole path match the pattern? `*` and `?` stay within a segment and match names that start with a dot, `**` is any " +
       "number of segments, `{a,b}` one of two. The same doubts as for `path` are errors. The pattern is a literal.",
     examples: [
       ['"src/a/b.ts".glob("src/**/*.ts")', "true"],

@@ -11,7 +11,7 @@ import { readPath } from "./path.ts";
 const filesMax = 500;
 const names = listOf(string, filesMax);
 
-/** Patches in the format of coding agents, which begins with `*** Begin Patch`. */
+/** Patches in the format of coding agents, which starts with `*** Begin Patch`. */
 export const patchFunctions: readonly ContractFunction[] = [
   {
     name: "patch",
@@ -46,9 +46,9 @@ function readPatch(text: string): Value {
   let change: Change | undefined;
   for (const [index, line] of lines.entries()) {
     if (index === 0 || index === lines.length - 1) continue;
-    const [, begun, path = ""] = /^\*\*\* (Add|Update|Delete) File: (.*)$/s.exec(line) ?? [];
+    const [, kind, path = ""] = /^\*\*\* (Add|Update|Delete) File: (.*)$/s.exec(line) ?? [];
     const [, target] = /^\*\*\* Move to: (.*)$/s.exec(line) ?? [];
-    if (begun !== undefined) found[(change = begun as Change)].push(checked(path));
+    if (kind !== undefined) found[(change = kind as Change)].push(checked(path));
     else if (target !== undefined && lines[index - 1]?.startsWith("*** Update File: ")) {
       found.Delete.push(found.Update.pop() ?? "");
       found.Add.push(checked(target));
@@ -79,7 +79,7 @@ const contents: Readonly<Record<Change, RegExp>> = {
   Delete: /(?!)/,
 };
 
-/** Some agents look for `***` behind blanks. Text such as `***bold***` begins no name. */
+/** Some agents look for `***` behind blanks. Text such as `***bold***` starts no name. */
 const mayBeName = /^[\p{White_Space}\p{C}]*\*{3}(?:[\p{White_Space}\p{C}]|$)/u;
 
 function checked(path: string): string {

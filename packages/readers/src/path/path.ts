@@ -66,14 +66,14 @@ export const pathFunctions: readonly ContractFunction[] = [
           "one path is absolute and the other is relative, so it is unknown whether one is under the other",
         );
       return oneAnswer(
-        beginsWith(inner.segments, outer.segments),
-        beginsWith(inner.segments.map(composed), outer.segments.map(composed)),
+        startsWith(inner.segments, outer.segments),
+        startsWith(inner.segments.map(composed), outer.segments.map(composed)),
       );
     },
   },
 ];
 
-function beginsWith(segments: readonly string[], first: readonly string[]): boolean {
+function startsWith(segments: readonly string[], first: readonly string[]): boolean {
   return first.every((segment, at) => segments[at] === segment);
 }
 
@@ -121,12 +121,12 @@ const doubts: readonly (readonly [RegExp, string])[] = [
   [/(?:^|\/)\.{1,2}(?:\/|$)/, "it has the segment `.` or `..`"],
   [/\/\//, "it has an empty segment"],
   [/.\/$/, "it ends in a slash"],
-  [/(?:^|\/)\s|\s(?:\/|$)/, "a segment begins or ends with white space"],
+  [/(?:^|\/)\s|\s(?:\/|$)/, "a segment starts or ends with white space"],
   [/\.(?:\/|$)/, "a segment ends in a dot"],
   [/%[0-9A-Fa-f]{2}/, "it is percent-encoded"],
   [/:/, "it has a colon"],
   [/^~|~[0-9]/, "it has `~` where it may mean another folder"],
-  [/^-/, "it begins like an option"],
+  [/^-/, "it starts like an option"],
 ];
 
 function doubtIn(text: string): string | undefined {

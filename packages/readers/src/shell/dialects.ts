@@ -19,7 +19,7 @@ export function checkBackground(node: Command): boolean {
   return before || at >= 0;
 }
 
-/** In dash `((` begins two subshells. @throws {EvaluationError} if dash would run a program or write a file */
+/** In dash `((` starts two subshells. @throws {EvaluationError} if dash would run a program or write a file */
 export function checkArithmeticCommand({ body }: ArithmeticCommand): void {
   const isStep = /^\s*(?:[A-Za-z_]\w*(?:\+\+|--)|(?:\+\+|--)[A-Za-z_]\w*)\s*$/.test(body);
   const isAssignment = /^\s*[A-Za-z_]\w*[-+*%]?=(?:[\w+*%-]|\$\([^()]*\)|\$\w)*\s*$/.test(body);
@@ -34,7 +34,7 @@ export function checkAssignment({ append, index, value, text }: Assignment): voi
     doubt(`dash reads ${quote(text)} as a command`);
 }
 
-/** dash does not know `$'...'`: there the word begins with `$`. @throws {EvaluationError} if that names another file */
+/** dash does not know `$'...'`: there the word starts with `$`. @throws {EvaluationError} if that names another file */
 export function checkRedirectTarget({ target }: Redirect): void {
   if (target?.parts?.some(isDollarQuoted) === true) doubt(`${quote(target.text)} names another file in dash`);
 }
@@ -50,7 +50,7 @@ function isDollarQuoted({ type }: SyntaxNode): boolean {
 }
 
 /**
- * A here-document begins after the line that names it. Shells disagree on its beginning if quotes or substitutions continue
+ * A here-document starts after the line that names it. Shells disagree on its start if quotes or substitutions continue
  * past that line. They disagree on its end if a backslash joins lines.
  *
  * @param place the text, the same text with blanks in place of here-documents, and the position where the script ends
@@ -63,7 +63,7 @@ export function checkHereDoc(
   const { body, closing, delimiter } = node;
   if (closing === undefined || closing.end > end) return doubt("a here-document is not closed");
   const between = source.slice(node.end, body.pos);
-  if (!/^[^\n]*\n(?: *\n)*$/.test(between)) doubt("a here-document does not begin on the next line");
+  if (!/^[^\n]*\n(?: *\n)*$/.test(between)) doubt("a here-document does not start on the next line");
   const lines = [body.text, body.text.replaceAll("\\\n", "")].flatMap((each) => each.split("\n"));
   const isEnd = (line: string): boolean => line.replace(/^\t+/, "") === delimiter?.value;
   if ((delimiter?.quoted !== true && lines.some(isEnd)) || !isEnd(text.slice(closing.pos, closing.end)))

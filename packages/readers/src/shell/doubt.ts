@@ -20,7 +20,7 @@ const runs = new Set(
     "SUDO_EDITOR KUBE_EDITOR LESSKEY LESSKEYIN"
   ).split(" "),
 );
-const runsByBeginning = /^(?:DYLD_|BASH_FUNC_|GIT_CONFIG_(?:KEY|VALUE)_|npm_config_|LUA_INIT_)/;
+const runsByPrefix = /^(?:DYLD_|BASH_FUNC_|GIT_CONFIG_(?:KEY|VALUE)_|npm_config_|LUA_INIT_)/;
 
 /** Values with which such a variable runs nothing else. */
 const quietValues: ReadonlyMap<string, RegExp> = new Map([
@@ -33,7 +33,7 @@ const quietValues: ReadonlyMap<string, RegExp> = new Map([
 /** @throws {EvaluationError} if a variable decides how names are resolved, or names code */
 export function checkVariable(name: string, value?: string): void {
   if (value !== undefined && quietValues.get(name)?.test(value) === true) return;
-  if (runs.has(name) || runsByBeginning.test(name)) doubt(`setting ${quote(name)} changes what programs run`);
+  if (runs.has(name) || runsByPrefix.test(name)) doubt(`setting ${quote(name)} changes what programs run`);
 }
 
 /** @throws {EvaluationError} if a shell with the bug CVE-2014-6271 reads the value as a function */

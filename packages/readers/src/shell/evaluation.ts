@@ -221,7 +221,7 @@ function valueUnknown(name: string): never {
   );
 }
 
-/** A word that begins with a variable may be an option: `sh "$x"` with `x=-c`. The value must be known and plain. */
+/** A word that starts with a variable may be an option: `sh "$x"` with `x=-c`. The value must be known and plain. */
 export function noteOption(reading: Evaluation, { text, fixed, known }: Arg): void {
   if (known || !/^[^\w./~-]/.test(fixed)) return;
   const [, braced, bare] = /^\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))/.exec(text) ?? [];

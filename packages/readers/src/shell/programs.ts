@@ -37,7 +37,7 @@ export function isQuietOption(name: string): boolean {
 function isQuietSet(args: readonly Arg[]): boolean {
   for (let at = 0; at < args.length; at += 1) {
     const { text, fixed } = args[at] ?? literal("");
-    // A word that begins with a variable may be an option.
+    // A word that starts with a variable may be an option.
     if (!/^[-+]/.test(text)) return /^[\w./]/.test(fixed);
     if (text === "--") return true;
     if (!/^[-+][abefhmnuvxCETo]+$/.test(text)) return false;
@@ -124,7 +124,7 @@ function valueOf(text: string, options: readonly string[]): string | undefined {
     const isLong = name !== "--" && name !== "--checkpoint" && options.some((option) => option.startsWith(name));
     return isLong ? value : undefined;
   }
-  // Long options of Go programs begin with one dash or two.
+  // Long options of Go programs start with one dash or two.
   const [word = "", ...rest] = text.split("=");
   if (options.includes(`-${word}`) && options.every((option) => option.startsWith("--"))) return rest.join("=");
   if (!/^-[A-Za-z0-9]/.test(text)) return undefined;

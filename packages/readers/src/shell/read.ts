@@ -223,7 +223,7 @@ function inputOf(redirects: readonly Redirection[]): Input {
     return { text, known };
   }
   const { parts, text: written } = only.body;
-  // `<<-` removes the tabs at the beginning of each line.
+  // `<<-` removes the tabs at the start of each line.
   const text = only.operator === "<<-" ? written.replace(/^\t+/gm, "") : written;
   if (only.delimiter?.quoted === true) return { text, known: true };
   if (parts === undefined)

@@ -28,7 +28,7 @@ type Matcher = (raw: string) => boolean;
 const blank = String.raw`(?:[ \t]|${continued})`;
 const space = String.raw`(?:[ \t\n]|${continued}|(?<![^\s;&|()])#[^\n]*(?:\n|$))`;
 /**
- * A `$` that does not begin an expansion, in quotes and outside of them, even if a backslash continues the line after
+ * A `$` that does not start an expansion, in quotes and outside of them, even if a backslash continues the line after
  * it.
  */
 const dollarInQuotes = String.raw`\$(?!(?:\\\n)*[\w@*#?$!({[-])`;

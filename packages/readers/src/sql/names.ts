@@ -92,11 +92,11 @@ const dotted: ReadonlySet<string> = new Set(
     "ts_token_type varcharsend xml xml_is_well_formed xml_send"
   ).split(" "),
 );
-const dottedByBeginning = /^(?:pg_|lo_|txid_|binary_upgrade_|brin_|to_reg|dblink|postgres_fdw_)/;
+const dottedByPrefix = /^(?:pg_|lo_|txid_|binary_upgrade_|brin_|to_reg|dblink|postgres_fdw_)/;
 
 /** May `(x).name` call a PostgreSQL function that is not pure? */
 export function isCalledByDot(name: string): boolean {
-  return dotted.has(name) || (dottedByBeginning.test(name) && !pure.has(name));
+  return dotted.has(name) || (dottedByPrefix.test(name) && !pure.has(name));
 }
 
 /** PostgreSQL's own types. A cast to any other type may run its owner's code: the check of a domain, a cast function. */

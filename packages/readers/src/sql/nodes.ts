@@ -1,6 +1,6 @@
 /** The effect of a node of PostgreSQL's grammar, without its members. The reader always reads those. */
 export type Role =
-  /** It is a statement of the kind that the role begins with. */
+  /** It is a statement of the kind that the role starts with. */
   | `${string} statement`
   /** It calls nothing and reads nothing. */
   | "plain"

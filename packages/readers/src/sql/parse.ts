@@ -78,7 +78,7 @@ function checkTokens(tokens: readonly Token[]): void {
   for (const { text, tokenName, keywordName } of tokens) {
     if (tokenName === "C_COMMENT") checkComment(text);
     else if (tokenName === "SQL_COMMENT") {
-      if (!/^--(?:\s|-|$)/.test(text)) doubt("`--` begins a comment in some dialects only if a space follows");
+      if (!/^--(?:\s|-|$)/.test(text)) doubt("`--` starts a comment in some dialects only if a space follows");
     } else if (tokenName === "SCONST") {
       if (/^['nN].*\\'/s.test(text)) doubt("a text ends elsewhere in dialects where a backslash escapes");
     } else if (text === "(" || text === "[") brackets += 1;

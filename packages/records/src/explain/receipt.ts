@@ -17,7 +17,7 @@ export function readCheck(row: RecordedRow): Result<Recorded, string> {
   if (typeof recorded === "string") return bad(`receipt ${row.seq} cannot be explained: ${recorded}`);
   if (recorded.cutInput === undefined) return good(recorded);
   const { bytes, head, sha256 } = recorded.cutInput;
-  const kept = `it had ${bytes} bytes, its SHA-256 is ${sha256}, and it begins with ${visible(head)}`;
+  const kept = `it had ${bytes} bytes, its SHA-256 is ${sha256}, and it starts with ${visible(head)}`;
   return bad(`receipt ${row.seq} cannot be explained: ${inputNotKept}; ${kept}`);
 }
 

@@ -4,7 +4,7 @@ export function csvLine(cells: readonly string[]): string {
 }
 
 /**
- * Spreadsheets run a cell that begins with one of these as a formula, and an agent chooses texts here. An apostrophe
+ * Spreadsheets run a cell that starts with one of these as a formula, and an agent chooses texts here. An apostrophe
  * before it makes it text. Full-width forms count, because some programs fold them.
  */
 const formula = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;

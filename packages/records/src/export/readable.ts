@@ -149,7 +149,7 @@ function cell(value: Cell): string {
 
 /**
  * Input and facts are the received texts, with digits and escapes unchanged. If the input was not stored whole, it is
- * null, and `input_cut` has its size, beginning and digest. `sent_as` is the alias under which a call was sent.
+ * null, and `input_cut` has its size, start and digest. `sent_as` is the alias under which a call was sent.
  */
 function jsonOf(row: StoredRow): string {
   const read = readable(row);

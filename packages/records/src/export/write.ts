@@ -67,7 +67,7 @@ export async function writeExport(
         "the ledger lost rows, or it is an old copy",
     );
   const files = new FlushedFiles(folder);
-  const writing = await Writing.begin(history, files, old);
+  const writing = await Writing.start(history, files, old);
   try {
     await writing.through(head, passed);
     await files.flush();
@@ -109,7 +109,7 @@ async function openFolder(folder: string, log: string): Promise<OldExport> {
       throw new LedgerRefused(
         `${folder} has files that are not an export: name a new folder, or a folder with an export`,
       );
-    // The hint names the ledger from the beginning, so that an interrupted export can be continued.
+    // The hint names the ledger from the start, so that an interrupted export can be continued.
     await replaceFile(join(folder, hintName), hintText({ log, size: 0, vkeys: [] }));
     return { size: 0, root: undefined, settled: 0 };
   }
@@ -165,10 +165,10 @@ class Writing {
     this.#open = open;
   }
 
-  static async begin(history: LedgerHistory, files: FlushedFiles, old: OldExport): Promise<Writing> {
+  static async start(history: LedgerHistory, files: FlushedFiles, old: OldExport): Promise<Writing> {
     const start = startOf(old.size);
     const frontier = new Frontier(start, await frontierRoots(history.hashes, start));
-    // Level 0 begins a new tile here; the levels above continue their tiles.
+    // Level 0 starts a new tile here; the levels above continue their tiles.
     const above = levelsOf(start).slice(1);
     const open = [[], ...(await Promise.all(above.map((level) => openTile(history.hashes, level, start))))];
     const writing = new Writing(history, files, old, { frontier, open });
@@ -225,7 +225,7 @@ class Writing {
     this.#holdAgainstOld();
   }
 
-  /** Refuses to write unless the old export is a beginning of this tree. */
+  /** Refuses to write unless the old export is a prefix of this tree. */
   #holdAgainstOld(): void {
     const { size, root } = this.#old;
     if (root === undefined || this.#frontier.size !== size || this.#frontier.root().equals(root)) return;

@@ -112,7 +112,7 @@ export function skippedText({ receipts, reasons }: Skipped): readonly string[] {
   return [
     "",
     `${plural(receipts)} cannot be decided again:`,
-    ...[...reasons].map(([why, { receipts: count, first }]) => `  ${count}, beginning with receipt ${first}: ${why}`),
+    ...[...reasons].map(([why, { receipts: count, first }]) => `  ${count}, starting with receipt ${first}: ${why}`),
   ];
 }
 

@@ -45,7 +45,7 @@ export interface Folding {
   readonly owned: OwnedCounter;
   readonly through: number;
   readonly events: readonly StoredEffect[];
-  /** True if the counter may have begun after some of them. */
+  /** True if the counter may have started after some of them. */
   readonly mayLack: boolean;
   readonly tables: CounterTables;
 }

@@ -223,13 +223,13 @@ export async function decideAllAgain(
   const policies = new Map<Mode, ActivePolicy>();
   const from = await firstCounted(history, policySet, span);
   ledger.start(policySet, from);
-  let hasBegun = false;
+  let hasStarted = false;
   for await (const { row, leaf, recorded } of rowsOf(history, { first: from, end: span.end })) {
     observer.passed(row.seq);
-    if (!hasBegun && row.seq >= span.first) await ledger.align(policySet, row.seq);
-    hasBegun ||= row.seq >= span.first;
-    if (hasBegun && recorded !== undefined) await decideOne(row, recorded);
-    const outcome = hasBegun && recorded === undefined ? outcomeOfRow(row) : undefined;
+    if (!hasStarted && row.seq >= span.first) await ledger.align(policySet, row.seq);
+    hasStarted ||= row.seq >= span.first;
+    if (hasStarted && recorded !== undefined) await decideOne(row, recorded);
+    const outcome = hasStarted && recorded === undefined ? outcomeOfRow(row) : undefined;
     if (outcome !== undefined) await settle(row, outcome);
     const asked = typeof recorded === "object" ? (recorded.trace.asked ?? {}) : undefined;
     if (leaf !== undefined) ledger.pass(row, leaf, asked);

@@ -202,7 +202,7 @@ class Busiest {
   readonly #ms: number;
   #now = -1;
   #ofNow = 0;
-  /** Milliseconds since the epoch: the beginning of the busiest one. */
+  /** Milliseconds since the epoch: the start of the busiest one. */
   from = 0;
   count = 0;
 

@@ -12,7 +12,7 @@ type CountedAct = (typeof acts)[number];
 
 /** What calls added to a counter, as decimals. */
 interface Amounts {
-  /** Approvals began to hold it. */
+  /** Approvals started to hold it. */
   held: string;
   /** It counts no more: an approval ended unused, or an outcome took it back. */
   released: string;
@@ -34,12 +34,12 @@ const slicesMax = 60;
 const lengths: readonly number[] = [1, 5, 15, 60, 300, 900, 3600, 3 * 3600, 12 * 3600, 24 * 3600].map((s) => s * 1000);
 
 /**
- * Counts rows and the amounts of counters in at most 60 slices of equal length, which begin at whole multiples of it in
+ * Counts rows and the amounts of counters in at most 60 slices of equal length, which start at whole multiples of it in
  * UTC. The length grows with the time between the first and the last row, so the period need not be known before.
  */
 export class OverTime {
   readonly #contracts: Contracts;
-  /** By the number of the slice: its beginning divided by its length. */
+  /** By the number of the slice: its start divided by its length. */
   #slices = new Map<number, Slice>();
   #first = Infinity;
   #last = -Infinity;

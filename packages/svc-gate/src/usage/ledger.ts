@@ -169,7 +169,7 @@ function addResume(program: Command): void {
       .option("--by <name>", "the person who does it; by default this user")
       .option(
         "--reset <counter>",
-        "CONTRACT.COUNTER counts from zero, beginning with this row (may be repeated; also later, without --after-restore)",
+        "CONTRACT.COUNTER counts from zero, starting with this row (may be repeated; also later, without --after-restore)",
         many,
         [],
       )

@@ -84,13 +84,13 @@ export class CaseGate {
     const place = {
       ledger: this.#ledger,
       policy: () => policy,
-      exclusive: exclusiveBy(async (work) => good(await work(await this.#begin()))),
+      exclusive: exclusiveBy(async (work) => good(await work(await this.#beginTransaction()))),
     };
     this.#desk = new ApprovalDesk({ ...place, deciders: this.#deciders });
     this.#outcomes = new OutcomeDesk(place);
   }
 
-  async #begin(): Promise<TimedTransaction> {
+  async #beginTransaction(): Promise<TimedTransaction> {
     return { transaction: await this.#ledger.begin(), at: this.#at };
   }
 
@@ -105,7 +105,7 @@ export class CaseGate {
     const caller = { keyName: key, sessionId: request.value.sessionId };
     const planned = planCall(prepareCall(this.#policy, request.value, caller), at);
     let seen: readonly (string | undefined)[] = [];
-    const approvals = new BatchApprovals(await this.#begin(), this.#policy, this.#deciders);
+    const approvals = new BatchApprovals(await this.#beginTransaction(), this.#policy, this.#deciders);
     const judge = judgeWithGiven(approvals, this.#given, (values) => (seen = values));
     const [decided] = await decideBatch(judge, [planned], [], {
       keepRefused: (asked) => asked,

@@ -18,7 +18,7 @@ export interface TestFile {
   readonly cases: readonly TestCase[];
 }
 
-/** Calls that are decided one after another. Their counters begin at zero. */
+/** Calls that are decided one after another. Their counters start at zero. */
 export interface TestCase {
   readonly name: string;
   readonly span: Span;
@@ -113,7 +113,7 @@ export interface Expectation {
   readonly answered?: Verdict | undefined;
   /** Complete (`payments.over-limit`), or without its contract (`over-limit`). */
   readonly rule?: string | undefined;
-  /** Complete if it begins with `Svc:`, else a part. */
+  /** Complete if it starts with `Svc:`, else a part. */
   readonly reason?: string | undefined;
   readonly final?: boolean | undefined;
   /** Every rule that fires, in order, written like `rule`. */

@@ -44,9 +44,9 @@ export async function runTests(
 ): Promise<readonly CaseResult[]> {
   const results: CaseResult[] = [];
   for (const testCase of file.cases.filter(({ name }) => isWanted(`${file.title} ${name}`))) {
-    const began = performance.now();
+    const startedAt = performance.now();
     const failure = await runCase(testCase, file, subject);
-    results.push({ case: testCase, failure, ms: performance.now() - began });
+    results.push({ case: testCase, failure, ms: performance.now() - startedAt });
   }
   return results;
 }

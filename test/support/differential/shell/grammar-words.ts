@@ -201,7 +201,7 @@ export const word: Kind = {
     "word: nested braces": (g) =>
       g.one("{a,{b,c}}", "{a,b{1,2}c}", "{{a,b},c}", "{a{,b},{c}}", "{1..2}{a,b}", `{a,{b,${g.file()}}}`),
     "word: odd braces": braceOdd,
-    "word: braces that begin with {}": braceEmpty,
+    "word: braces that start with {}": braceEmpty,
     "word: *": (g) => g.one("*.txt", "a*.txt", "src/*.txt", "*/*.txt", "*", ".*", "*x", "./*.txt"),
     "word: ?": (g) => g.one("?.txt", "a?txt", ".?nv", "?", "??"),
     "word: [ ]": (g) =>

@@ -40,7 +40,7 @@ const printers = new Set("declare env export local readonly set typeset".split("
 
 /** The part of `limits.secrets` in contracts/shell.yaml that the working folder has. */
 const secrets = [".env", ".ssh"];
-/** The rule `reads` lets these patterns pass. They match no name that begins with a dot. */
+/** The rule `reads` lets these patterns pass. They match no name that starts with a dot. */
 const safeGlob = /^(?:(?:[A-Za-z0-9_*][A-Za-z0-9_.*-]*\/)*[A-Za-z0-9_*][A-Za-z0-9_.*-]*[.][A-Za-z0-9]+)$/;
 
 /** Files that a text may change, if the record lists them in `writes`. */
@@ -131,7 +131,7 @@ function isEmpty(list: readonly unknown[]): boolean {
 /** @returns the effects that break the promise, one line each */
 export function brokenPromises(promised: Promised, record: ShellRecord, effects: Effects): readonly string[] {
   const mayChange = promised === "lists" ? record.writes : [];
-  // After a `cd`, which goes to a folder below, a path in the record begins there.
+  // After a `cd`, which goes to a folder below, a path in the record starts there.
   const moves = record.commands.some(({ name }) => name === "cd");
   const isListedAs = (file: string, path: string): boolean => path === file || (moves && path.endsWith(`/${file}`));
   const changed = effects.changed.filter(

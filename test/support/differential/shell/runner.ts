@@ -38,7 +38,7 @@ export interface Reply extends Effects {
   readonly id: number;
   readonly exit: number | null;
   readonly timedOut: boolean;
-  /** The beginning of what the text printed. */
+  /** The start of what the text printed. */
   readonly output: string;
 }
 

@@ -170,7 +170,7 @@ suite("sensitive members of calls", () => {
     ]);
   });
 
-  test("a name that begins like another name is not inside it", () => {
+  test("a name that starts like another name is not inside it", () => {
     const input = `{ ${object}, properties: { a: {}, ab: {}, "a_": {} } }`;
     const policySet = compile(`${contractText({ input })}sensitive: [input.ab, input.a, input.a_]\n`);
     assert.deepEqual(membersOf(policySet), ["input.a", "input.a_", "input.ab"]);

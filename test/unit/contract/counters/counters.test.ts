@@ -372,7 +372,7 @@ suite("the counters that a rule reads", () => {
   const at = (moment: string): number => Temporal.Instant.from(moment).epochMilliseconds;
   const now = at("2026-03-29T01:30:00Z");
 
-  test("a rule reads only events after the beginning of the counter's window", () => {
+  test("a rule reads only events after the start of the counter's window", () => {
     const table: readonly (readonly [window: string, after: number])[] = [
       ["", -1],
       ["within: 10m, ", now - 600_000],

@@ -272,7 +272,7 @@ suite("the functions on random texts", () => {
     );
   });
 
-  test("a path under a folder begins with the folder and a slash", (t) => {
+  test("a path under a folder starts with the folder and a slash", (t) => {
     const segment = fc.constantFrom("a", "b", "ab", "a.b", "..", ".", "", "a b", "%2e", "~", "\u00e9", "e\u0301");
     const somePath = fc.array(segment, { maxLength: 4 }).map((segments) => segments.join("/"));
     fc.assert(

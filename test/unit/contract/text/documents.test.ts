@@ -13,7 +13,7 @@ const smallTool = "tools: { t: { input: { type: object, additionalProperties: fa
 const small = `contract: c\n${smallTool}`;
 
 /**
- * Compares codes with the expected ones in order, and the sentences with those named, each of which begins with the
+ * Compares codes with the expected ones in order, and the sentences with those named, each of which starts with the
  * code.
  */
 function saysProblems(found: readonly string[], expected: readonly string[], text = ""): void {

@@ -139,7 +139,7 @@ suite("a condition without the quotes that it needs", { tags: ["first-use-7"] },
     }
   });
 
-  test("a condition that begins with a character such as `*` gets no advice to use quotes", () => {
+  test("a condition that starts with a character such as `*` gets no advice to use quotes", () => {
     for (const first of ["*", "&", "@", "%", "|", ">"]) {
       for (const make of [inLines, inBraces]) {
         const [found] = diagnostics(make(`${first} 5`));

@@ -1,6 +1,6 @@
 /**
  * Goal: no waiting call is lost or settled twice, whatever happens to the transactions.
- * Method: a batcher over transactions that the test begins, refuses and fails. No ledger is needed.
+ * Method: a batcher over transactions that the test starts, refuses and fails. No ledger is needed.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";

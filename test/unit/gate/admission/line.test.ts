@@ -164,7 +164,7 @@ suite("a line", () => {
     assert.deepEqual([isBack, third.result], [true, undefined]);
   });
 
-  test("at a stop, those who wait are refused, but a read that has begun goes on", async () => {
+  test("at a stop, those who wait are refused, but a read that has started goes on", async () => {
     const line = new Line({ ofKeyMax: 1, ofTenantMax: 1 });
     const key = { tenant: null, id: "a" };
     const [first, second] = [ask(line, key), ask(line, key)];

@@ -240,7 +240,7 @@ function simulate(
   };
   read();
   while (now < forMs) {
-    queue.begin();
+    queue.start();
     let seen = 0;
     const calls = queue.takeBatch(() => (seen += 1) <= batchMax);
     const spentMs = flushMs + calls.length * callMs;
@@ -352,7 +352,7 @@ test("a burst of one key beside many keys with one call each is admitted if it i
   const queue = new AdmissionQueue<Call>(new Budget(), () => now);
   for (let n = 0; n < 20; n += 1) {
     for (let call = 0; call < 100; call += 1) queue.enqueue(callOf("a"));
-    queue.begin();
+    queue.start();
     now += 10;
     queue.release(queue.takeBatch());
   }
@@ -372,14 +372,14 @@ test("after a slow time the queue takes calls again: soon if the store is quick,
     const queue = new AdmissionQueue<Call>(new Budget(), () => now);
     const batch = (ms: number): void => {
       queue.enqueue(callOf("a"));
-      queue.begin();
+      queue.start();
       now += ms;
       queue.release(queue.takeBatch());
     };
     for (let n = 0; n < 20; n += 1) batch(1200);
     assert.equal(fill(queue, "a"), limits.queueCallsMin, "positive control: it is slow");
     while (queue.waiting > 0) {
-      queue.begin();
+      queue.start();
       now += 1200;
       queue.release(queue.takeBatch());
     }
@@ -392,7 +392,7 @@ test("after a slow time the queue takes calls again: soon if the store is quick,
 test("while a batch runs for longer than any may wait, only calls that share the next batch find room", () => {
   let now = 0;
   const queue = new AdmissionQueue<Call>(new Budget({ waitMsMax: 300 }), () => now);
-  queue.begin();
+  queue.start();
   now = 300;
   for (let n = 0; n < 2 * limits.queueCallsMin; n += 1) {
     assert.ok(queue.hasRoom("a", 0));

@@ -1,6 +1,6 @@
 /**
  * Goal: while checks wait, reads rest; and no load stops them for good. Method: slices on turns whose checks the test
- * begins and ends, on a clock that stands still.
+ * starts and ends, on a clock that stands still.
  */
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
@@ -42,13 +42,13 @@ function rigOf(t: TestContext): Rig {
 /** Claims a turn. Returns a function that says if it has come. */
 function claim(turns: Turns): () => boolean {
   let hasBegun = false;
-  void turns.begin().then(() => (hasBegun = true));
+  void turns.start().then(() => (hasBegun = true));
   return () => hasBegun;
 }
 
 /** Ends a slice of so many milliseconds while a check waits, and claims the next turn. Returns whether that has come. */
 async function claimAfter({ turns, load, looks, pass }: Rig, workedMs: number): Promise<() => boolean> {
-  const first = await turns.begin();
+  const first = await turns.start();
   pass(workedMs);
   load.isWaiting = true;
   first.end();
@@ -62,7 +62,7 @@ suite("turns", () => {
     const turns = new Turns(() => false);
     const [log, running] = [[] as number[], new Set<number>()];
     const slices = Array.from({ length: 6 }, async (_, number) => {
-      const turn = await turns.begin();
+      const turn = await turns.start();
       running.add(number);
       log.push(number);
       assert.equal(running.size, 1);
@@ -71,12 +71,12 @@ suite("turns", () => {
       turn.end();
     });
     await Promise.all(slices);
-    assert.deepEqual([log, turns.begun], [[0, 1, 2, 3, 4, 5], 6]);
+    assert.deepEqual([log, turns.started], [[0, 1, 2, 3, 4, 5], 6]);
   });
 
-  test("after a slice the gate takes what has come, so no slice begins before a check that came meanwhile", async (t) => {
+  test("after a slice the gate takes what has come, so no slice starts before a check that came meanwhile", async (t) => {
     const { turns, load, looks, pass } = rigOf(t);
-    const first = await turns.begin();
+    const first = await turns.start();
     pass(5);
     const arrives = setImmediate().then(() => (load.isWaiting = true));
     first.end();
@@ -108,7 +108,7 @@ suite("turns", () => {
     await eventually("the next slice", hasBegun);
   });
 
-  test("the next slice begins as soon as no check waits", async (t) => {
+  test("the next slice starts as soon as no check waits", async (t) => {
     const rig = rigOf(t);
     const hasBegun = await claimAfter(rig, 5);
     assert.equal(hasBegun(), false);
@@ -116,9 +116,9 @@ suite("turns", () => {
     await eventually("the next slice", hasBegun);
   });
 
-  test("a slice is over after a millisecond, and without checks the next one begins at once", async (t) => {
+  test("a slice is over after a millisecond, and without checks the next one starts at once", async (t) => {
     const { turns, pass } = rigOf(t);
-    const turn = await turns.begin();
+    const turn = await turns.start();
     assert.equal(turn.isOver, false);
     pass(1);
     assert.equal(turn.isOver, true);

@@ -26,7 +26,7 @@ const says = sentencesOf(import.meta.filename);
 
 const origin = "example.org/one";
 
-/** Returns a file's text as soon as it begins with the given text. */
+/** Returns a file's text as soon as it starts with the given text. */
 async function wholeFile(file: string, beginning: string): Promise<string> {
   await until(() => readFileSync(file, "utf8").startsWith(beginning));
   return readFileSync(file, "utf8");
@@ -40,7 +40,7 @@ suite("witnesses", () => {
     c.instead = () => ({ status: 500 });
     const folder = temporaryFolder(t);
     const opened = anchorsOf(t, { log, witnesses, quorum: 2, folder });
-    await opened.anchors.begin(true);
+    await opened.anchors.start(true);
     assert.equal(opened.anchors.cosigned?.size, 3);
     for (const rows of [1, 4, 250, 300]) {
       grow(opened, log, rows);
@@ -70,7 +70,7 @@ suite("witnesses", () => {
     const [log, other] = [new FakeLog(origin, key).grow(9), new FakeLog(origin, key).grow(2).grow(9, "other")];
     const witness = await witnessOf(t, "a", log);
     const { anchors } = anchorsOf(t, { log, witnesses: [witness], folder: temporaryFolder(t) });
-    await anchors.begin(true);
+    await anchors.start(true);
     assert.equal(await anchors.diverged(), undefined);
     t.mock.method(log, "hashes", other.hashes.bind(other));
     const { seq, problem } = (await anchors.diverged()) ?? {};
@@ -83,7 +83,7 @@ suite("witnesses", () => {
     const witnesses = [await witnessOf(t, "a", log), await witnessOf(t, "b", log), await witnessOf(t, "c", log)];
     for (const witness of witnesses.slice(1)) witness.instead = () => ({ status: 503 });
     const opened = anchorsOf(t, { log, witnesses, quorum: 2, folder: temporaryFolder(t) });
-    await opened.anchors.begin(true);
+    await opened.anchors.start(true);
     assert.equal(vouchedBy(opened, "witness w1"), 3);
     assert.equal(opened.anchors.cosigned, undefined);
   });
@@ -93,11 +93,11 @@ suite("witnesses", () => {
     const witness = await witnessOf(t, "a", log);
     const folder = temporaryFolder(t);
     const before = anchorsOf(t, { log, witnesses: [witness], folder });
-    await before.anchors.begin(true);
+    await before.anchors.start(true);
     await before.anchors.close();
     log.grow(5);
     const after = anchorsOf(t, { log, witnesses: [witness], folder });
-    await after.anchors.begin(true);
+    await after.anchors.start(true);
     assert.equal(after.anchors.cosigned?.size, 305);
     assert.deepEqual(witness.requests.slice(1), ["/add-checkpoint old 0 -> 409", "/add-checkpoint old 300 -> 200"]);
   });
@@ -107,7 +107,7 @@ suite("witnesses", () => {
     const [stranger, mistaken] = [await witnessOf(t, "a", log), await witnessOf(t, "b", new FakeLog(origin))];
     stranger.trusted.clear();
     const opened = anchorsOf(t, { log, witnesses: [stranger, mistaken], folder: temporaryFolder(t) });
-    await opened.anchors.begin(true);
+    await opened.anchors.start(true);
     const vkey = log.verifiers[0]?.text ?? "";
     const lines = opened.lines.toSorted();
     assert.equal(lines.length, 2);
@@ -120,7 +120,7 @@ suite("witnesses", () => {
     const witness = await witnessOf(t, "a", log);
     const other = anchorsOf(t, { log, witnesses: [witness], folder: temporaryFolder(t) });
     const opened = anchorsOf(t, { log, witnesses: [witness], folder: temporaryFolder(t) });
-    await opened.anchors.begin(true);
+    await opened.anchors.start(true);
     // This publisher's request is behind when it arrives: the other has already sent rows that this one has not read.
     witness.onRequest = (body) => {
       if (!body.includes(`\n${origin}\n4\n`)) return;
@@ -187,7 +187,7 @@ suite("a broken or hostile witness costs one line in the log and nothing else", 
       const [good, bad] = [await witnessOf(t, "good", log), await witnessOf(t, "a", log)];
       bad.instead = instead(bad);
       const opened = anchorsOf(t, { log, witnesses: [bad, good], quorum: 1, folder: temporaryFolder(t) });
-      await opened.anchors.begin(true);
+      await opened.anchors.start(true);
       assert.equal(opened.lines.length, 1, opened.lines.join("\n"));
       const line = opened.lines[0] ?? "";
       says(title, line, { KEY_ID: /\(([0-9a-f]{8})\)/.exec(line)?.[1] ?? "" });
@@ -202,7 +202,7 @@ suite("a broken or hostile witness costs one line in the log and nothing else", 
     bad.instead = () => ({ status: 500 });
     const given = { log, witnesses: [bad, good], quorum: 1, folder: temporaryFolder(t), retryMs: 600_000 };
     const opened = anchorsOf(t, given);
-    await opened.anchors.begin(true);
+    await opened.anchors.start(true);
     for (const size of [2, 3, 4, 5]) {
       grow(opened, log, 1);
       await until(() => opened.anchors.cosigned?.size === size);
@@ -214,7 +214,7 @@ suite("a broken or hostile witness costs one line in the log and nothing else", 
     const log = new FakeLog(origin).grow(3);
     const [good, silent] = [await witnessOf(t, "good", log), await witnessOf(t, "a", log)];
     const opened = anchorsOf(t, { log, witnesses: [silent, good], quorum: 1, folder: temporaryFolder(t), endMs: 100 });
-    await opened.anchors.begin(true);
+    await opened.anchors.start(true);
     let asked = 0;
     silent.instead = () => {
       asked += 1;

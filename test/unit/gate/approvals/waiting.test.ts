@@ -25,7 +25,7 @@ function openWaits(): { readonly waits: ApprovalWaits; readonly read: number[] }
   return { waits, read };
 }
 
-test("a request that begins to wait reads its own approval, and not those that others wait for", async () => {
+test("a request that starts to wait reads its own approval, and not those that others wait for", async () => {
   const { waits, read } = openWaits();
   const waiting = Array.from({ length: 100 }, (_, at) => waits.wait(pending(at), 60_000, new AbortController().signal));
   assert.equal(waits.size, 100);

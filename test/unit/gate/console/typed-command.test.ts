@@ -17,7 +17,7 @@ const ways: readonly (readonly [how: string, env: NodeJS.ProcessEnv, program: st
 ];
 
 for (const [how, env, program, typed] of ways)
-  test(`after ${how} a command begins with ${typed}`, () => {
+  test(`after ${how} a command starts with ${typed}`, () => {
     const argv = program === undefined ? ["node"] : ["node", program];
     assert.equal(typedCommand({ env, argv }), typed);
   });

@@ -36,7 +36,7 @@ const textOf = (metrics: Metrics): Promise<string> => exposition(metrics, readin
 
 /** Timings in which each stage took as many milliseconds as its position. */
 const timings: CheckTimings = {
-  began: 100,
+  startedAt: 100,
   parse: 101,
   prepare: 103,
   queue: 106,

@@ -104,7 +104,7 @@ function* insertion(node: Tree): Generator<string> {
     if ((items[0]?.["ParamRef"] as Tree | undefined)?.["number"] !== 1) yield "an INSERT of another ledger's row";
   }
   const infer = ((node["onConflictClause"] as Tree | undefined)?.["infer"] as Tree | undefined)?.["indexElems"];
-  if (infer !== undefined && indexed(infer)[0] !== "ledger") yield "an ON CONFLICT that does not begin with the ledger";
+  if (infer !== undefined && indexed(infer)[0] !== "ledger") yield "an ON CONFLICT that does not start with the ledger";
 }
 
 interface Range {
@@ -244,7 +244,7 @@ suite("PostgreSQL: the statements of the store", () => {
     ],
     [
       "INSERT INTO svc_gate.receipts (ledger, seq) VALUES ($1, $2) ON CONFLICT (seq) DO NOTHING",
-      "an ON CONFLICT that does not begin with the ledger",
+      "an ON CONFLICT that does not start with the ledger",
     ],
     ["INSERT INTO svc_gate.receipts (ledger, seq) VALUES ($1, nextval('s'))", "the function nextval"],
     ["INSERT INTO svc_gate.receipts (ledger, seq) VALUES ($1, $2) RETURNING seq", "a RETURNING"],
@@ -287,7 +287,7 @@ function keysOf(sql: string): readonly (readonly [string, readonly string[]])[] 
   });
 }
 
-test("PostgreSQL: every key and index begins with the ledger's id, and a policy covers every table", () => {
+test("PostgreSQL: every key and index starts with the ledger's id, and a policy covers every table", () => {
   const keys = migrations.flat().flatMap(keysOf);
   for (const [name, columns] of keys) assert.equal(columns[0], "ledger", name);
   for (const table of ledgerTables) {

@@ -20,7 +20,7 @@ suite("work in steps", () => {
       }
       return "done";
     });
-    assert.deepEqual(log, [], "it begins with the first step");
+    assert.deepEqual(log, [], "it starts with the first step");
     for (const expected of ["a", "b", "c"]) {
       assert.equal(await steps.next(), undefined);
       for (let n = 0; n < 10; n += 1) await setImmediate();

@@ -32,7 +32,7 @@ export default function ExplainPage(): JSX.Element {
           "The call",
           h(Choice, {
             id: "tool",
-            label: "Begin with a call of",
+            label: "Start with a call of",
             value: tool === "" && !hasReceipt ? (tools[0] ?? "") : tool,
             onText: (name) => {
               setTool(name);

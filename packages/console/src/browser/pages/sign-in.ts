@@ -4,7 +4,7 @@ import type { OpenedJson, SignInMethods } from "../../../../core/src/wire/mod.ts
 import { el } from "../elements.ts";
 import { askConsole, keepPageSecret, type Problem } from "../gate.ts";
 import { ProblemNote } from "../parts.ts";
-import { beginSignIn, finishSignIn } from "../provider.ts";
+import { startSignIn, finishSignIn } from "../provider.ts";
 
 const endedText =
   "Your session has ended: it was idle for too long or signed out elsewhere, or the key was revoked. Sign in again.";
@@ -97,7 +97,7 @@ function ProviderButton({
   if (name === undefined) return null;
   const leave = async (): Promise<void> => {
     setBusy(true);
-    onProblem(await beginSignIn());
+    onProblem(await startSignIn());
     setBusy(false);
   };
   return el.p(el.button({ type: "button", disabled: isBusy, onClick: () => void leave() }, `Sign in with ${name}`));

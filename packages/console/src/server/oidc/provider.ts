@@ -3,7 +3,7 @@ import { bad, good, isPrivateUrl, quote, refuse, type Refusal, type Result } fro
 import { askProvider, askSeconds } from "./ask.ts";
 import { isGroupName, type OidcSettings } from "./settings.ts";
 
-/** One sign-in, as it began. Nobody but the gate can read it. */
+/** One sign-in, as it started. Nobody but the gate can read it. */
 export interface Flow {
   readonly state: string;
   readonly nonce: string;

@@ -139,7 +139,7 @@ const knownMs = 90 * 86_400_000;
  * somebody else opens nothing.
  *
  * Strangers can do all of it except sign in at the provider, and behind a proxy they have the address of persons. So a
- * beginning is cheap, a failed sign-in leaves nothing, and those that ask the provider wait in a line. Browsers in which
+ * start is cheap, a failed sign-in leaves nothing, and those that ask the provider wait in a line. Browsers in which
  * a person has signed in before and all others take turns there, and so do persons, and networks.
  */
 export class OidcSignIn {
@@ -161,7 +161,7 @@ export class OidcSignIn {
     return read.ok ? read.value.settings.name : undefined;
   }
 
-  async begin(place: ConsolePlace): Promise<Result<BegunSignIn, Refusal>> {
+  async start(place: ConsolePlace): Promise<Result<BegunSignIn, Refusal>> {
     const read = await this.#settings();
     if (!read.ok) return read;
     const provider = await this.#provider(read.value);
@@ -299,7 +299,7 @@ const unreadable = refuse(
 
 const noFlow = refuse(
   "sign-in-refused",
-  "the sign-in was used already, began over ten minutes ago, or began elsewhere: sign in again",
+  "the sign-in was used already, started over ten minutes ago, or started elsewhere: sign in again",
 );
 
 /** The refusal of a sign-in that gets no place. */

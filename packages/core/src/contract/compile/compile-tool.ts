@@ -62,7 +62,7 @@ export interface Route {
 }
 
 export interface Requirement {
-  /** `contract.$requires.N`, where N begins at 1. */
+  /** `contract.$requires.N`, where N starts at 1. */
   readonly id: string;
   readonly when: Core;
   readonly holds: (context: EvaluationContext) => boolean;

@@ -89,7 +89,7 @@ function checkMarks(files: readonly SourceFile[], report: Report): void {
       report.add(
         "yaml",
         { file, from: index, to: index + 5 },
-        "a line with this beginning separates the files in the text of GET /rules",
+        "a line with this start separates the files in the text of GET /rules",
         "write the comment on a separate line",
       );
   }

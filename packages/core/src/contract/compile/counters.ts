@@ -226,7 +226,7 @@ function readWindow(document: CounterDocument, report: Report): Window {
     report.add(
       "counter",
       within?.span ?? document.span,
-      `a calendar ${unit} begins at a different time in every time zone`,
+      `a calendar ${unit} starts at a different time in every time zone`,
       "add `timezone: UTC`, or another IANA name",
     );
   } else if (!isTimezone(timezone.text)) {

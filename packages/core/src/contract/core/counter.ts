@@ -29,7 +29,7 @@ export interface Counter {
   readonly sumOf: string | undefined;
   /** It keeps separate values, which `in` looks up; any other counter counts. */
   readonly remembers: boolean;
-  /** The mandate lets it begin at zero, so older receipts are not folded into it. */
+  /** The mandate lets it start at zero, so older receipts are not folded into it. */
   readonly startsEmpty: boolean;
 }
 
@@ -59,7 +59,7 @@ export type Window =
   | { readonly kind: "rolling"; readonly ms: number }
   | { readonly kind: "calendar"; readonly calendar: Calendar };
 
-/** The window begins after this time (milliseconds): `(now - within, now]`, or the calendar period so far. */
+/** The window starts after this time (milliseconds): `(now - within, now]`, or the calendar period so far. */
 export function windowStart(window: Window, now: number): number {
   switch (window.kind) {
     case "ever":

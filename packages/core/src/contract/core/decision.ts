@@ -10,7 +10,7 @@ export interface Observation {
 /** The contract's decision on one call: pure data, the same for the same call, facts, counters and time. */
 export interface Decision {
   readonly verdict: Verdict;
-  /** One sentence for a person, beginning with `Svc: `. */
+  /** One sentence for a person, starting with `Svc: `. */
   readonly reason: string;
   /**
    * `contract.rule`, `$route`, `contract.$input`, `contract.$platform`, `contract.$requires.N`,

@@ -128,7 +128,7 @@ class Parser {
   #unary(): Syntax {
     const token = this.#peek();
     // `not x`, as in Python: it negates the whole comparison after it.
-    const isNot = isWord(token, "not") && beginsValue(this.#after());
+    const isNot = isWord(token, "not") && startsValue(this.#after());
     if (!isNot && !(token.kind === "punctuation" && (token.text === "!" || token.text === "-"))) return this.#members();
     this.#next += 1;
     const from = this.#next;
@@ -278,7 +278,7 @@ class Parser {
     return spanOf(this.#source, from.from, Math.max(to.to, from.from + 1));
   }
 
-  /** The span from the beginning of another one to the end of the last token that was read. */
+  /** The span from the start of another one to the end of the last token that was read. */
   #upTo(from: Span): Span {
     return { ...from, to: this.#span(this.#tokens[Math.max(0, this.#next - 1)] as Token).to };
   }
@@ -320,8 +320,8 @@ function isWord(token: Token, word: string): boolean {
   return token.kind === "name" && token.quoted !== true && token.text.toLowerCase() === word;
 }
 
-/** Can a value begin here? Then the name before it is an operator written as a word. */
-function beginsValue({ kind, text }: Token): boolean {
+/** Can a value start here? Then the name before it is an operator written as a word. */
+function startsValue({ kind, text }: Token): boolean {
   return kind === "literal" || (kind === "name" && text !== "in") || text === "(" || text === "!";
 }
 
@@ -344,7 +344,7 @@ function hintFor(token: Token, expected: string, before: Token | undefined): str
   const operator = token.kind === "name" ? wordOperators.get(token.text.toLowerCase()) : undefined;
   if (operator !== undefined) return `write \`${operator}\``;
   if (token.kind === "name" && reserved.has(token.text)) return `\`${token.text}\` is a reserved word`;
-  if (token.text === ".") return "names begin without a dot";
+  if (token.text === ".") return "names start without a dot";
   if (token.text === "?") return "optional entries of literals are not part of the contract language";
   return token.kind === "name" ? didYouMean(token.text, ["in", "true", "false", "null"], undefined) : undefined;
 }

@@ -45,7 +45,7 @@ function reportCut({ text, span: { file, from, to } }: YamlScalar, report: Repor
     "yaml",
     { file, from, to: to + behind.trimEnd().length },
     "YAML reads ` #` and everything after it as a comment",
-    `put the reason in quotes: \`reason: '${whole}'\`; if it is a comment, begin it with \`# \` on a separate line`,
+    `put the reason in quotes: \`reason: '${whole}'\`; if it is a comment, start it with \`# \` on a separate line`,
   );
 }
 

@@ -252,7 +252,7 @@ function slipOf(file: SourceFile, { key, from, raw, inBraces }: Entry): Slip | u
   if (what === "condition" && "*&@`%|>".includes(first))
     return {
       span: spanOf(text),
-      message: `a condition cannot begin with ${first === "`" ? "a backtick" : `\`${first}\``}`,
+      message: `a condition cannot start with ${first === "`" ? "a backtick" : `\`${first}\``}`,
       hint: "begin it with a value, such as `input.amount`",
       fixed,
     };
@@ -279,7 +279,7 @@ function insideQuotes(text: string, what: "condition" | "reason"): string | unde
     const isOneText = /^'(?:[^'\\]|\\.)*'$|^"(?:[^"\\]|\\.)*"$/s.test(text);
     return (isOneText || !canBeRead(text)) && canBeRead(meant) ? meant : undefined;
   }
-  // A quote after a word, and not before one, closes a quotation at the beginning of the reason.
+  // A quote after a word, and not before one, closes a quotation at the start of the reason.
   const first = inner.indexOf(quote);
   const closes = /\S/.test(inner.charAt(first - 1)) && !/[\p{L}\p{N}{]/u.test(inner.charAt(first + 1));
   return closes ? undefined : meant;
@@ -317,7 +317,7 @@ function readAlone(raw: string, inBraces: boolean): Scalar | undefined {
   return isScalar(value) ? value : undefined;
 }
 
-/** Without a comment. In an expression, ` #` begins a comment if the text before it can be parsed alone. */
+/** Without a comment. In an expression, ` #` starts a comment if the text before it can be parsed alone. */
 function withoutComment(raw: string, isReason: boolean): string {
   const at = raw.search(isReason ? /\s#(?=\s|$)/ : /\s#/);
   if (at === -1) return raw;
@@ -335,16 +335,16 @@ function canBeRead(text: string): boolean {
 }
 
 const firstCharacters: Readonly<Record<string, string>> = {
-  "!": "a value that begins with `!` as a tag",
-  "&": "a value that begins with `&` as an anchor",
-  "*": "a value that begins with `*` as an alias",
-  "{": "a value that begins with `{` as a map",
-  "[": "a value that begins with `[` as a list",
-  "|": "a value that begins with `|` as a block of lines",
-  ">": "a value that begins with `>` as a block of lines",
-  "-": "a value that begins with `- ` as an item of a list",
-  "?": "a value that begins with `? ` as a key",
-  "#": "a value that begins with `#` as a comment",
+  "!": "a value that starts with `!` as a tag",
+  "&": "a value that starts with `&` as an anchor",
+  "*": "a value that starts with `*` as an alias",
+  "{": "a value that starts with `{` as a map",
+  "[": "a value that starts with `[` as a list",
+  "|": "a value that starts with `|` as a block of lines",
+  ">": "a value that starts with `>` as a block of lines",
+  "-": "a value that starts with `- ` as an item of a list",
+  "?": "a value that starts with `? ` as a key",
+  "#": "a value that starts with `#` as a comment",
 };
 
 function causeOf(text: string, raw: string, inBraces: boolean): string {
@@ -353,7 +353,7 @@ function causeOf(text: string, raw: string, inBraces: boolean): string {
   if (readAs !== undefined) return `YAML reads ${readAs}`;
   if (first === '"' || first === "'") return `YAML ends the value at the quote that closes the first text`;
   if (["@", "`", "%"].includes(first))
-    return `a YAML value without quotes cannot begin with ${first === "`" ? "a backtick" : `\`${first}\``}`;
+    return `a YAML value without quotes cannot start with ${first === "`" ? "a backtick" : `\`${first}\``}`;
   if (/:(?:\s|$)/.test(text)) return "YAML reads `: ` inside a value as a key and its value";
   if (/\s#/.test(text)) return "YAML reads ` #` and everything after it as a comment";
   const mark = inBraces ? /[,[\]{}]/.exec(raw)?.[0] : undefined;

@@ -92,7 +92,7 @@ export function disclosureLength(name: PartName, valueBytes: number): number {
 
 const closing = "]".charCodeAt(0);
 
-// `["`, 22 characters of salt and `","` are 27 bytes, so the name begins at a whole group of base64 and can be compared
+// `["`, 22 characters of salt and `","` are 27 bytes, so the name starts at a whole group of base64 and can be compared
 // without decoding. The last digit of the name may contain bits of the next byte, so it can have several values.
 const saltEnd = 27;
 const nameAt = 36;
@@ -124,7 +124,7 @@ export interface NamedPlace {
 const saltStart = /^\["[A-Za-z0-9_-]{22}","$/;
 const saltDigits = /^[A-Za-z0-9_-]{36,}$/;
 
-/** Returns true if the part is base64url and begins with `["`, 22 characters of base64url and `","`. */
+/** Returns true if the part is base64url and starts with `["`, 22 characters of base64url and `","`. */
 export function hasSalt(part: string): boolean {
   return saltDigits.test(part) && saltStart.test(Buffer.from(part.slice(0, nameAt), "base64url").toString("latin1"));
 }

@@ -96,7 +96,7 @@ const chunkRows = 65_536;
 
 /**
  * The missing parts that a walk has found and whose erasure it has not read yet. The row of an erasure comes after the
- * erased rows, so a walk may begin at any row. Each row needs four bytes, for the number of its combination of missing
+ * erased rows, so a walk may start at any row. Each row needs four bytes, for the number of its combination of missing
  * parts; there are few combinations.
  */
 export class Missing {

@@ -14,7 +14,7 @@ export interface Link {
 
 export const firstLink: Link = { seq: 0, hash: zeroHash, at: 0 };
 
-/** Makes the link after a row that is not verified: the start of a walk that does not begin at row 1. */
+/** Makes the link after a row that is not verified: the start of a walk that does not start at row 1. */
 export function linkOf(row: Pick<StoredRow, "leaf" | "seq">): Link {
   const leaf = parseLeaf(row.leaf);
   return { seq: row.seq, hash: leafHash(row.leaf), at: leaf?.at ?? 0 };

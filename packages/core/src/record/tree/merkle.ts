@@ -155,7 +155,7 @@ export function isIncluded({ index, size, leaf, proof, root }: Inclusion): boole
   return last === 0 && areEqual(reached, root);
 }
 
-/** Two trees; the smaller must be the beginning of the larger. */
+/** Two trees; the smaller must be the start of the larger. */
 export interface Consistency {
   readonly from: number;
   readonly size: number;
@@ -164,7 +164,7 @@ export interface Consistency {
   readonly proof: readonly Uint8Array[];
 }
 
-/** Verifies a proof of consistency (RFC 9162, section 2.1.4.2). The empty tree is the beginning of every tree. */
+/** Verifies a proof of consistency (RFC 9162, section 2.1.4.2). The empty tree is the start of every tree. */
 export function isConsistent({ from, size, fromRoot, root, proof }: Consistency): boolean {
   if (!isPlace(from) || !isPlace(size) || from > size || ![fromRoot, root, ...proof].every(isHash)) return false;
   if (from === size) return proof.length === 0 && areEqual(fromRoot, root);

@@ -114,21 +114,21 @@ export async function inclusionProof(read: HashReader, index: number, size: numb
 }
 
 /**
- * Proves that the tree of the first `from` leaves is the beginning of the tree of `size` leaves: RFC 6962, section
+ * Proves that the tree of the first `from` leaves is the start of the tree of `size` leaves: RFC 6962, section
  * 2.1.2.
  */
 export async function consistencyProof(read: HashReader, from: number, size: number): Promise<readonly Buffer[]> {
   if (from === 0 || from === size) return [];
   const proof: Buffer[] = [];
-  let [begin, end] = [0, size];
+  let [start, end] = [0, size];
   while (end !== from) {
-    const split = begin + splitOf(end - begin);
+    const split = start + splitOf(end - start);
     const isLeft = from <= split;
-    proof.push(await (isLeft ? rootOf(read, split, end) : rootOf(read, begin, split)));
+    proof.push(await (isLeft ? rootOf(read, split, end) : rootOf(read, start, split)));
     if (isLeft) end = split;
-    else begin = split;
+    else start = split;
   }
-  if (begin > 0) proof.push(await rootOf(read, begin, end));
+  if (start > 0) proof.push(await rootOf(read, start, end));
   return proof.toReversed();
 }
 

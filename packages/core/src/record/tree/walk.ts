@@ -13,7 +13,7 @@ export interface Anchor {
   readonly by: string;
 }
 
-/** The tree over the rows of a walk that began at row 1. */
+/** The tree over the rows of a walk that started at row 1. */
 export class TreeWalk extends Frontier {
   readonly #anchors: readonly Anchor[];
 

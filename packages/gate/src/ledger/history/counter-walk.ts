@@ -30,7 +30,7 @@ export class CounterWalk {
   #counters: Counters = { kept: [], damaged: undefined };
   /** Totals by counter and key, as computed by the walk. They save half of the look-ups. */
   readonly #totals = new Map<string, string>();
-  /** True if the walk began at row 1 and still has every total, so that a key without a total is new. */
+  /** True if the walk started at row 1 and still has every total, so that a key without a total is new. */
   #sawAll: boolean;
   #events = 0;
 

@@ -75,7 +75,7 @@ async function readCheckpoint(file: string): Promise<ObservedHead | undefined> {
 /** About 20,000 checkpoints. A start computes the root of the tree for each, in about a millisecond. */
 const collectedBytesMax = 4 * 1024 * 1024;
 
-/** A signed checkpoint that begins on its own line: origin, size, root, then signatures. */
+/** A signed checkpoint that starts on its own line: origin, size, root, then signatures. */
 const noteInText = /^(?!— )[^\n]+\n[0-9]+\n[A-Za-z0-9+/=]+\n\n(?:— [^\n]+\n)+/gm;
 
 /** Returns the complete checkpoints in a text, in order. Damaged checkpoints and other text are skipped. */

@@ -24,7 +24,7 @@ export class StoreSource implements WalkSource {
   readonly #tables: Tables;
   readonly #leavesAlone: boolean;
   readonly #pause: Pause;
-  /** The last row at the beginning of the walk. */
+  /** The last row at the start of the walk. */
   #rows = 0;
   /** Read before the latest rows, so that no row up to it may be missing. */
   #record: HeadRecord | undefined;

@@ -34,7 +34,7 @@ export interface Walked {
  * if something cannot be read.
  */
 export interface WalkSource {
-  /** Returns the ledger's name, and the number of its rows at the beginning of the walk. */
+  /** Returns the ledger's name, and the number of its rows at the start of the walk. */
   describe(): Promise<Pick<Verification, "log" | "rows"> | Broken>;
   next(from: number): Promise<WalkedSlice>;
   /** Returns the first result among some leaves that does not name its check. */

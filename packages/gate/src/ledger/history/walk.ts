@@ -60,7 +60,7 @@ interface Slice {
 
 /**
  * One walk over a ledger, in slices, while others read and write. A walk of the whole ledger ends at the last row at
- * that time. A walk of a part ends at the last row at its beginning, because under load the end moves as fast as the
+ * that time. A walk of a part ends at the last row at its start, because under load the end moves as fast as the
  * walk. If a row has several mistakes, the walk reports the one that comes first in spec/export.md, then columns,
  * counters and anchors.
  */

@@ -26,12 +26,12 @@ export class Steps<Result> {
   next(): Promise<{ readonly result: Result } | undefined> {
     this.#answer = Promise.withResolvers();
     this.#since = performance.now();
-    if (this.#go === undefined) this.#begin();
+    if (this.#go === undefined) this.#start();
     else this.#go();
     return this.#answer.promise;
   }
 
-  #begin(): void {
+  #start(): void {
     this.#work(() => this.#pause()).then(
       (result) => this.#answer.resolve({ result }),
       (error: unknown) => this.#answer.reject(error),

@@ -273,7 +273,7 @@ export interface Database {
    * @throws {LedgerRefused} if the ledger must not be served
    */
   open(options: DatabaseLedger): Promise<LedgerStore>;
-  /** Waits until every transaction of a ledger that began before has ended; returns at once if there is no such ledger. */
+  /** Waits until every transaction of a ledger that started before has ended; returns at once if there is no such ledger. */
   passHead(ledger: string): Promise<void>;
   isReachable(): Promise<boolean>;
   /** Closes all connections, including those of the ledgers. */

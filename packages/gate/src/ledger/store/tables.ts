@@ -118,7 +118,7 @@ export interface StoredCounter {
   readonly definition: string;
   /** The last row that was folded into the counter; null while every new row updates it. */
   readonly through: number | null;
-  /** Milliseconds: a window that begins before this moment is not known; -1 if all history is known. */
+  /** Milliseconds: a window that starts before this moment is not known; -1 if all history is known. */
   readonly unknownThrough: number;
   /** Milliseconds: a person has reset the counter, so events up to this moment do not count. It never decreases. */
   readonly resetThrough?: number | undefined;

@@ -15,7 +15,7 @@ export interface OfflinePlace extends dataFolder.LedgerSettings, Pick<LedgerOpti
   /** Null is the root. */
   readonly tenant: string | null;
   /** In a database, the root's ledger and the schema may be created, because the first key is made before the first gate. */
-  readonly mayBegin?: boolean;
+  readonly mayCreate?: boolean;
 }
 
 /** The open ledger, and the only way to append an operator's event to it. */
@@ -55,15 +55,15 @@ export type OpenIn = <As>(tenant: string | null, open: (options: LedgerOptions) 
 
 /** Gives access to the ledgers of a folder or a database, and closes the database after the work. */
 export async function inPlace<Value>(
-  { databaseUrl, mayBegin = false, acceptSigningKey = false, ...settings }: Omit<OfflinePlace, "tenant">,
+  { databaseUrl, mayCreate = false, acceptSigningKey = false, ...settings }: Omit<OfflinePlace, "tenant">,
   work: (openIn: OpenIn) => Promise<Value>,
 ): Promise<Value> {
   const database =
     databaseUrl === undefined
       ? undefined
-      : await openPostgres({ url: databaseUrl, connectionsMax: 2, mayMigrate: mayBegin });
+      : await openPostgres({ url: databaseUrl, connectionsMax: 2, mayMigrate: mayCreate });
   const openIn: OpenIn = async (tenant, open) => {
-    const mustExist = database === undefined || !mayBegin || tenant !== null;
+    const mustExist = database === undefined || !mayCreate || tenant !== null;
     try {
       return await open({
         ...dataFolder.locateLedger(settings, tenant, database),
@@ -90,7 +90,7 @@ const noRoot = "the database has no ledger: run `svc-gate keys create`, or start
 function noTenant(name: string): string {
   return (
     `the tenant ${name} has no ledger in the database: the file that SVC_TENANTS names lists the tenants, and a tenant's ` +
-    "ledger begins with its first check"
+    "ledger starts with its first check"
   );
 }
 

@@ -152,7 +152,7 @@ export class Batcher<Call extends WaitingCall, Transaction> {
     let isBatchNext = false;
     while (this.#works.length + this.#queue.waiting > 0) {
       const [next] = this.#works;
-      this.#queue.begin();
+      this.#queue.start();
       if (next === undefined || (isBatchNext && !next.isUrgent && this.#queue.waiting > 0)) {
         await this.#decideNext();
         isBatchNext = false;
@@ -185,9 +185,9 @@ export class Batcher<Call extends WaitingCall, Transaction> {
       return taken;
     };
     const done = await this.#options.transact(async (transaction) => {
-      const beginMs = performance.now() - since;
+      const startMs = performance.now() - since;
       const found = await this.#options.decide(transaction, take);
-      times = found && { ...found, storeMs: found.storeMs + beginMs };
+      times = found && { ...found, storeMs: found.storeMs + startMs };
     }, false);
     taken ??= this.#queue.takeBatch();
     this.#queue.release(taken, times);
@@ -201,5 +201,5 @@ async function haveBeenRead(): Promise<void> {
   await nextTurn();
 }
 
-/** The refusal of everything that a gate which stops does not begin any more. */
+/** The refusal of everything that a gate which stops does not start any more. */
 export const stopping: Refusal = refuse("stopping", "the gate is stopping; ask again in a moment");

@@ -31,8 +31,8 @@ export class Pace {
   #endedAt = -Infinity;
   #arrived = 0;
 
-  /** Work begins that calls wait for: a batch, or other work in its place. */
-  begin(now: number): void {
+  /** Work starts that calls wait for: a batch, or other work in its place. */
+  start(now: number): void {
     if (now - this.#endedAt > idleMs) this.#longestMs = 0;
     this.#runningSince = now;
     this.#arrived = 0;

@@ -131,9 +131,9 @@ export class AdmissionQueue<Call extends QueuedCall> {
     this.#pace.arrived();
   }
 
-  /** Work begins that calls must wait for: a batch, or other work in its place. */
-  begin(): void {
-    this.#pace.begin(this.#now());
+  /** Work starts that calls must wait for: a batch, or other work in its place. */
+  start(): void {
+    this.#pace.start(this.#now());
   }
 
   /**

@@ -92,7 +92,7 @@ export class Read {
 
   /** Reads in a turn. Work of more than a millisecond calls `next` at times. */
   async run<Value>(work: () => Promise<Value> | Value): Promise<Value> {
-    this.#turn = await this.turns.begin();
+    this.#turn = await this.turns.start();
     try {
       this.signal.throwIfAborted();
       return await work();
@@ -114,7 +114,7 @@ export class Read {
 
   async #nextTurn(): Promise<void> {
     this.#endTurn();
-    this.#turn = await this.turns.begin();
+    this.#turn = await this.turns.start();
     this.signal.throwIfAborted();
   }
 

@@ -9,14 +9,14 @@ const mostWorkMs = 20;
 
 /**
  * The slices of all reads of a process. They run one after the other, because most of their work is in one thread. After each
- * the gate takes the requests that have come, and while checks wait, no slice begins: but at most four times as long as the
+ * the gate takes the requests that have come, and while checks wait, no slice starts: but at most four times as long as the
  * slice before has worked, so that reads go on under any load.
  */
 export class Turns {
   readonly #checksWait: () => boolean;
   readonly #waiting: (() => void)[] = [];
   #isFree = true;
-  #begun = 0;
+  #startedCount = 0;
 
   /** @param checksWait says whether a check waits or is being decided */
   constructor(checksWait: () => boolean) {
@@ -24,21 +24,21 @@ export class Turns {
   }
 
   /** The number of slices so far. */
-  get begun(): number {
-    return this.#begun;
+  get started(): number {
+    return this.#startedCount;
   }
 
   /** Waits for the next turn. Call `end` after the slice. */
-  async begin(): Promise<Turn> {
+  async start(): Promise<Turn> {
     if (this.#isFree) this.#isFree = false;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    this.#begun += 1;
+    this.#startedCount += 1;
     return new Turn((workedMs) => void this.#passOn(workedMs));
   }
 
   /** Runs one slice. */
   async run<Value>(slice: () => Promise<Value> | Value): Promise<Value> {
-    const turn = await this.begin();
+    const turn = await this.start();
     try {
       return await slice();
     } finally {

@@ -107,7 +107,7 @@ export class Anchors {
     ].map((deliver) => new HeadPublisher(deliver, pace));
   }
 
-  /** Notes a new signed head, which is durable. This is cheap; deliveries begin after the caller is done. */
+  /** Notes a new signed head, which is durable. This is cheap; deliveries start after the caller is done. */
   follow({ size }: { readonly size: number }): void {
     this.#size = Math.max(this.#size, size);
     for (const status of this.#statuses) status.follow();
@@ -172,12 +172,12 @@ export class Anchors {
   }
 
   /**
-   * Loads the state of an earlier run, and begins to deliver heads.
+   * Loads the state of an earlier run, and starts to deliver heads.
    *
    * @param isStart asks all anchors in a bounded time about their heads, before the gate serves
    * @throws {LedgerRefused} if an anchor has seen rows that are not in the ledger
    */
-  async begin(isStart: boolean): Promise<void> {
+  async start(isStart: boolean): Promise<void> {
     const { ledger, folder, acceptClaims, log, tenant } = this.#options;
     const head = await readHead(ledger);
     this.#size = head.size;

@@ -34,7 +34,7 @@ async function append(file: string, note: string): Promise<void> {
   const handle = await open(file, "a+", 0o644);
   try {
     const { size } = await handle.stat();
-    // A crash may have left half a line; then the next checkpoint begins on a new line.
+    // A crash may have left half a line; then the next checkpoint starts on a new line.
     const last = size === 0 ? "\n" : await readAt(handle, size - 1, 1);
     await handle.appendFile(`${last === "\n" ? "" : "\n"}${note}\n`);
     await handle.datasync();

@@ -1,6 +1,6 @@
 /** The pace of deliveries. */
 export interface Pace {
-  /** The least time from the beginning of one delivery to the next, in milliseconds. */
+  /** The least time from the start of one delivery to the next, in milliseconds. */
   readonly betweenMs: number;
   /** The wait after a failed delivery. It doubles with each further failure. */
   readonly retryMs: number;
@@ -37,7 +37,7 @@ export class HeadPublisher {
     this.#pace = pace;
   }
 
-  /** Notes that a newer head exists. Delivery begins after the caller's turn of the event loop. */
+  /** Notes that a newer head exists. Delivery starts after the caller's turn of the event loop. */
   publish(): void {
     this.#isWanted = true;
     this.#schedule();
@@ -78,12 +78,12 @@ export class HeadPublisher {
 
   async #run(): Promise<void> {
     const { betweenMs, retryMs, retryMaxMs } = this.#pace;
-    const began = performance.now();
+    const startedAt = performance.now();
     this.#isWanted = false;
     try {
       const again = await this.#deliver(this.#stop.signal);
       this.#failures = 0;
-      this.#notBefore = began + betweenMs;
+      this.#notBefore = startedAt + betweenMs;
       clearTimeout(this.#again);
       if (again !== undefined && !this.#isClosing) this.#again = setTimeout(() => this.publish(), again).unref();
     } catch {

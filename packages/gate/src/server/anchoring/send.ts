@@ -68,7 +68,7 @@ function reasonOf(error: unknown): string {
   return (cause as NodeJS.ErrnoException | undefined)?.code ?? (cause as Error | undefined)?.message ?? message;
 }
 
-/** Returns the beginning of a reply, for use in a message. */
+/** Returns the start of a reply, for use in a message. */
 export function replyText({ status, text }: Reply): string {
   const said = text
     .slice(0, 120)

@@ -6,7 +6,7 @@ export function parseUrl(text: string): Result<URL, string> {
   const url = new URL(text);
   const { username, password, hash } = url;
   if (!isPrivateUrl(url))
-    return bad("it must begin with https:// (http:// is only allowed for this machine, such as http://127.0.0.1)");
+    return bad("it must start with https:// (http:// is only allowed for this machine, such as http://127.0.0.1)");
   if (username !== "" || password !== "" || hash !== "")
     return bad("it must not have a user name, a password or a fragment");
   return good(url);

@@ -25,7 +25,7 @@ export interface WitnessRequest {
 }
 
 /**
- * A witness answers with the size that it has seen, and the next attempt begins there. Other gates may move it further
+ * A witness answers with the size that it has seen, and the next attempt starts there. Other gates may move it further
  * meanwhile.
  */
 const attemptsMax = 4;

@@ -5,7 +5,7 @@ import type { Ledger } from "../../ledger/mod.ts";
 export const askEveryMs = 500;
 
 interface Waiter {
-  /** What was known at the beginning of the wait. */
+  /** What was known at the start of the wait. */
   readonly approval: Approval;
   readonly end: (latest: Approval) => void;
 }

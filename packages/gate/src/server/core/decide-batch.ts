@@ -96,7 +96,7 @@ export async function decideBatch(
   timings: readonly CheckTimings[],
   options: DecideOptions,
 ): Promise<readonly DecidedCheck[]> {
-  const begun = performance.now();
+  const startedAt = performance.now();
   const { transaction, at } = judge.timed;
   const first = transaction.head.seq;
   const looked = transaction.counters.look(planned.flatMap(({ lookups }) => lookups));
@@ -114,7 +114,7 @@ export async function decideBatch(
   const committed = performance.now();
   options.observer?.flushed(planned.length, committed - decided);
   for (const each of timings) {
-    each.queue = begun;
+    each.queue = startedAt;
     each.looked = lookedAt;
     each.decide = decided;
     each.commit = committed;

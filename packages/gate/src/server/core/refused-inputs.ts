@@ -25,7 +25,7 @@ interface Hour {
 
 /**
  * Decides which inputs of refused calls the ledger stores whole. An agent can easily make many such calls and fill the
- * disk. The bytes are counted by the hour, in this process only: a restart begins at zero.
+ * disk. The bytes are counted by the hour, in this process only: a restart starts at zero.
  */
 export class RefusedInputs {
   readonly #limits: RefusedInputLimits;

@@ -10,7 +10,7 @@ export interface Where {
   readonly value: string;
 }
 
-/** Reads a path such as `input.customer.email`; undefined if it does not begin with `input` or `platform`. */
+/** Reads a path such as `input.customer.email`; undefined if it does not start with `input` or `platform`. */
 export function readPath(member: string): Pick<Where, "part" | "path"> | undefined {
   const [part, ...path] = member.split(".");
   if ((part !== "input" && part !== "platform") || path.length === 0 || path.includes("")) return undefined;

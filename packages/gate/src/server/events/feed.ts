@@ -90,7 +90,7 @@ export class EventFeed {
     return { row: await this.#head(), index: Infinity };
   }
 
-  /** Begins to read new rows. Call `leave` once afterwards. */
+  /** Starts to read new rows. Call `leave` once afterwards. */
   async listen(inTurn: InTurn = (slice) => slice()): Promise<void> {
     this.#listeners += 1;
     this.#starting ??= this.#start(inTurn);

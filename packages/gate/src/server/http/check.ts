@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { bad, parseCheckRequest, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import type { Service } from "../service/service.ts";
 import type { Gate } from "../service/gate.ts";
-import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
+import { startTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
 import { textOf } from "../request/body.ts";
 import { identityOf, schemeOf, type Exchange } from "./exchange.ts";
 
@@ -35,13 +35,13 @@ export async function answerCheck({
   received = arrivalOf(body),
   unreadFor,
 }: ReceivedCheck): Promise<Result<string, Refusal>> {
-  const timings = beginTimings();
+  const timings = startTimings();
   const { key } = exchange;
   const { traces, log } = service;
   if (traces !== undefined) {
     const { url = "", headers } = exchange.request;
     const [path = ""] = url.split("?");
-    exchange.trace = traces.begin({ path, scheme: schemeOf(exchange), tenant, headers }, timings);
+    exchange.trace = traces.start({ path, scheme: schemeOf(exchange), tenant, headers }, timings);
   }
   const text = textOf(body);
   if (typeof text !== "string") return bad(text);

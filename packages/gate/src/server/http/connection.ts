@@ -22,7 +22,7 @@ export interface Connection {
   isClosed: boolean;
   /** Was a request on it refused before it was complete? */
   refusedEarly: boolean;
-  /** When a request or an answer last began or ended on it, as a number that only grows. */
+  /** When a request or an answer last started or ended on it, as a number that only grows. */
   turn: number;
   /** The bytes of an answer that its client has not read since this time, in milliseconds of a monotonic clock. */
   unreadSince: number | undefined;

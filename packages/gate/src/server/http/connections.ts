@@ -86,7 +86,7 @@ export class Connections {
    *
    * @returns false if too many requests on the connection wait for answers; the connection is then closed
    */
-  began(request: IncomingMessage, response: ServerResponse): boolean {
+  noteStart(request: IncomingMessage, response: ServerResponse): boolean {
     const { socket } = request;
     const connection = connectionOf(socket);
     if (connection.unanswered === limits.pipelinedMax) {
@@ -148,7 +148,7 @@ export class Connections {
     else this.#lookSoon();
   }
 
-  /** How many connections without a key have come, and how many requests have begun or ended. */
+  /** How many connections without a key have come, and how many requests have started or ended. */
   get #known(): Known {
     return { added: this.#keyless.added, turn: this.#turn };
   }

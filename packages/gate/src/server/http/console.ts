@@ -57,7 +57,7 @@ export function addConsole(server: FastifyInstance, parts: ConsoleRoutes): void 
     add("GET", `${at}/*`, "page", sendPage);
     add("POST", `${at}/session`, "sign-in", signIn);
     add("GET", `${at}/methods`, "sign-in", showMethods);
-    add("POST", `${at}/oidc`, "sign-in", beginOidc);
+    add("POST", `${at}/oidc`, "sign-in", startOidc);
     add("GET", `${at}/session`, "session", showSession);
     add("POST", `${at}/session/end`, "session", endSession);
   }
@@ -154,9 +154,9 @@ async function showMethods({ door, reply }: ConsoleCall): Promise<FastifyReply> 
 }
 
 /** Handles POST /console/oidc: the page then goes to the address in the answer, and keeps the flow. */
-async function beginOidc({ door, request, reply }: ConsoleCall): Promise<FastifyReply> {
+async function startOidc({ door, request, reply }: ConsoleCall): Promise<FastifyReply> {
   required(readBody(request.body, [], () => undefined));
-  return sendResult(reply, await door.beginOidc(request.raw, tenantIn(request)));
+  return sendResult(reply, await door.startOidc(request.raw, tenantIn(request)));
 }
 
 /** Handles GET /console/session: who has signed in, as the keys say it now, and which ledger the pages show. */

@@ -124,10 +124,10 @@ export class ConsoleDoor {
     return this.#parts.oidc?.name();
   }
 
-  /** Begins a sign-in with the provider. */
-  async beginOidc(request: IncomingMessage, tenant: string | null): Promise<Result<BegunSignIn, Refusal>> {
+  /** Starts a sign-in with the provider. */
+  async startOidc(request: IncomingMessage, tenant: string | null): Promise<Result<BegunSignIn, Refusal>> {
     const place = this.#placeOf(request, tenant);
-    return (await this.#parts.oidc?.begin(place)) ?? bad(noProvider);
+    return (await this.#parts.oidc?.start(place)) ?? bad(noProvider);
   }
 
   /** Opens a session for the key of a person who comes back from the provider. Only a key that decides calls has one. */
@@ -173,7 +173,7 @@ export class ConsoleDoor {
   /** Call this only after the Host header was checked. */
   #placeOf(request: IncomingMessage, tenant: string | null): ConsolePlace {
     const origin = this.#parts.names.originOf(request);
-    if (origin === undefined) throw new Error("a sign-in began under a name that is not the gate's");
+    if (origin === undefined) throw new Error("a sign-in started under a name that is not the gate's");
     return { origin, base: this.#scopeOf(tenant), tenant, network: networkOf(request.socket.remoteAddress ?? "") };
   }
 

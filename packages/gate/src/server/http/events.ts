@@ -31,7 +31,7 @@ export async function events(call: RouteCall): Promise<unknown> {
 async function follow(call: RouteCall, read: Read, after: string | undefined): Promise<FastifyReply> {
   const { gate, reply, request, service } = call;
   const from = required(await read.run(() => placeAfter(gate, after)));
-  // A client whose stream ends connects again, and begins after its last event.
+  // A client whose stream ends connects again, and starts after its last event.
   const leave = required(service.streams.enter(call.key as Key, () => read.abandon()));
   keep(request.exchange as Exchange);
   try {

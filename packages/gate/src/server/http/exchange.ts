@@ -35,7 +35,7 @@ declare module "fastify" {
   }
 }
 
-export function beginExchange(request: IncomingMessage, response: ServerResponse, id?: string): Exchange {
+export function startExchange(request: IncomingMessage, response: ServerResponse, id?: string): Exchange {
   const known = id ?? requestId(request.headers["x-request-id"]);
   const headers = { "x-request-id": known };
   return {
@@ -56,7 +56,7 @@ const nobody = (): undefined => undefined;
 
 /** Returns the exchange of a request that Fastify handles. Its router refuses some requests before any hook runs. */
 export function exchangeOf(request: FastifyRequest, reply: FastifyReply): Exchange {
-  request.exchange ??= beginExchange(request.raw, reply.raw, request.id);
+  request.exchange ??= startExchange(request.raw, reply.raw, request.id);
   return request.exchange;
 }
 

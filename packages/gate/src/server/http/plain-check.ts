@@ -6,7 +6,7 @@ import type { Gate } from "../service/gate.ts";
 import { answerCheck } from "./check.ts";
 import { keep } from "./connection.ts";
 import type { Connections } from "./connections.ts";
-import { beginExchange, type Exchange } from "./exchange.ts";
+import { startExchange, type Exchange } from "./exchange.ts";
 import { refusalForBody, refusalForHead } from "./head.ts";
 import { noKey, refusalForLoad, refusalForRate } from "./key-refusals.ts";
 import { sendRefusal, sendText, toRefusal, type RefusalOutlet } from "./refusing.ts";
@@ -40,7 +40,7 @@ export class PlainChecks {
     const key = service.keys.held.find(request.headers.authorization);
     if (key === undefined || key.tenant !== tenant || !key.scopes.has("check")) return false;
     connections.shows(request.socket, key);
-    const exchange = beginExchange(request, response);
+    const exchange = startExchange(request, response);
     exchange.key = key;
     exchange.tenant = tenant ?? undefined;
     const refusal = refusalForRate(exchange, service) ?? refusalForLoad(exchange, service);

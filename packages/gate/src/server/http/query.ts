@@ -58,7 +58,7 @@ export function badValue(query: Query, parameters: Parameters): string | undefin
  * Reads `since` and `until`, in milliseconds since the epoch; undefined if they are absent.
  *
  * @param query with valid values
- * @throws {Refused} if the period ends before it begins
+ * @throws {Refused} if the period ends before it starts
  */
 export function readPeriod(query: URLSearchParams): Period {
   const moment = (name: string): number | undefined => readMoment(query.get(name) ?? "");
@@ -79,7 +79,7 @@ function badEscape(written: string): string | undefined {
     decodeURIComponent(written);
     return undefined;
   } catch {
-    return "the query has a percent sign that does not begin an escape of UTF-8";
+    return "the query has a percent sign that does not start an escape of UTF-8";
   }
 }
 

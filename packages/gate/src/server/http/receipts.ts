@@ -65,7 +65,7 @@ function isKind(value: string): value is LeafKind {
 }
 
 /**
- * Yields the page while it is read, so that a thousand large rows are never in memory together. The answer begins after
+ * Yields the page while it is read, so that a thousand large rows are never in memory together. The answer starts after
  * the first rows were read. So if the ledger cannot be read, the answer is a refusal, not a truncated page.
  */
 async function* pageText(

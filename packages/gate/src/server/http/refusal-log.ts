@@ -6,7 +6,7 @@ const linesMax = 10;
 
 /** One second of one code: its start, the number of logged lines, and the number of further refusals. */
 interface Second {
-  readonly began: number;
+  readonly startedAt: number;
   lines: number;
   more: number;
 }
@@ -34,8 +34,8 @@ export class RefusalLog {
   #second(code: RefusalCode): Second {
     const now = performance.now();
     const known = this.#seconds.get(code);
-    if (known !== undefined && now - known.began < 1000) return known;
-    const second = { began: now, lines: 0, more: 0 };
+    if (known !== undefined && now - known.startedAt < 1000) return known;
+    const second = { startedAt: now, lines: 0, more: 0 };
     this.#seconds.set(code, second);
     return second;
   }

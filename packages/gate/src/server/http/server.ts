@@ -115,7 +115,7 @@ interface KeyHooks {
 /** Looks up the key before the body is read, and once more before the handler if the key has changed. */
 function addKeyHooks(server: FastifyInstance, { service, basePath, connections, door }: KeyHooks): void {
   const { keys } = service;
-  const begin = (
+  const start = (
     request: FastifyRequest,
     reply: FastifyReply,
     refused: Refusal | undefined,
@@ -140,7 +140,7 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, connections, 
     const { console: access, dialect } = request.routeOptions.config as RouteConfig;
     if (dialect !== undefined) echoId(exchange);
     const end = (refused?: Refusal): void => {
-      if (begin(request, reply, refused) === undefined) done();
+      if (start(request, reply, refused) === undefined) done();
     };
     if (access !== undefined) Object.assign(exchange.headers, consoleHeaders);
     if (access === "session" && door !== undefined) {
@@ -247,16 +247,16 @@ function takeRequests(server: FastifyInstance, { keys }: Service, connections: C
   });
   server.server.removeAllListeners("request"); // Fastify's own listener is `routing`.
   server.server.on("request", (request: IncomingMessage, response: ServerResponse) => {
-    if (!connections.began(request, response)) return;
+    if (!connections.noteStart(request, response)) return;
     if (isClosing || !plain.handle(request, response)) server.routing(request, response);
   });
   server.server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
-    if (!connections.began(request, response)) return;
+    if (!connections.noteStart(request, response)) return;
     if (keys.held.find(request.headers.authorization) !== undefined) response.writeContinue();
     server.routing(request, response);
   });
   server.server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
-    if (connections.began(request, response)) server.routing(request, response);
+    if (connections.noteStart(request, response)) server.routing(request, response);
   });
 }
 

@@ -149,7 +149,7 @@ export function readNothing(body: unknown): Result<null, Refusal> {
 function readName(value: Json | undefined): string {
   const name = readText("name", value);
   if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name))
-    throw new Wrong('"name" must be 1 to 64 of a-z, 0-9 and . _ -, and begin with a letter or a digit');
+    throw new Wrong('"name" must be 1 to 64 of a-z, 0-9 and . _ -, and start with a letter or a digit');
   if (reserved.includes(name)) throw new Wrong(`the name ${quote(name)} is reserved: choose another name`);
   return name;
 }

@@ -81,7 +81,7 @@ function urlOf(text: unknown, allowHttp: boolean): URL {
   if (url.username !== "" || url.password !== "")
     throw new WrongMember("`url` must not have a user name or a password");
   if (url.protocol === "https:" || (url.protocol === "http:" && allowHttp)) return url;
-  throw new WrongMember("`url` must begin with https:; for http:, set `allow_http` to true");
+  throw new WrongMember("`url` must start with https:; for http:, set `allow_http` to true");
 }
 
 function namesOf(value: unknown, member: string): readonly string[] | undefined {

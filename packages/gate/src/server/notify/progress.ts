@@ -51,7 +51,7 @@ export interface Progress {
   readonly reminded: readonly number[];
 }
 
-export function begin(row: number): Progress {
+export function startAt(row: number): Progress {
   return { row, waiting: [], dead: [], died: 0, reminded: [] };
 }
 

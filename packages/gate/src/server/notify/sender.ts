@@ -8,7 +8,7 @@ import type { GateObserver } from "../telemetry/observer.ts";
 import type { Endpoint } from "./endpoints.ts";
 import { messageOf, signedHeaders, type Origin } from "./message.ts";
 import {
-  begin,
+  startAt,
   dueNow,
   failed,
   nextDue,
@@ -56,13 +56,13 @@ export class Sender {
   readonly #options: SenderOptions;
   readonly #now: () => number;
   readonly #stop = new AbortController();
-  /** Ends a pause, so that a replay begins at once. */
+  /** Ends a pause, so that a replay starts at once. */
   #nudge = new AbortController();
   #progress: Progress | undefined;
   #heldAt = -Infinity;
   #isStored = true;
   #storedAt = 0;
-  #hasBegun = false;
+  #hasStarted = false;
   #running: Promise<void> | undefined;
   /** One step or replay at a time. */
   #turn: Promise<unknown> = Promise.resolve();
@@ -89,7 +89,7 @@ export class Sender {
 
   /** True until everything was taken or is dead, if this gate sends. */
   get isBusy(): boolean {
-    if (this.#progress === undefined) return !this.#hasBegun;
+    if (this.#progress === undefined) return !this.#hasStarted;
     return this.#progress.waiting.length > 0 || this.#progress.row < this.#options.feed.through;
   }
 
@@ -112,7 +112,7 @@ export class Sender {
         if (!isListening) await feed.listen();
         isListening = true;
         if (await this.step()) continue;
-        const ms = Math.min(renewMs, Math.max(1, nextDue(this.#progress ?? begin(0)) - this.#now()));
+        const ms = Math.min(renewMs, Math.max(1, nextDue(this.#progress ?? startAt(0)) - this.#now()));
         await feed.wait(ms, AbortSignal.any([signal, this.#nudge.signal]));
       } catch (error) {
         if (signal.aborted || feed.isClosed) break;
@@ -146,7 +146,7 @@ export class Sender {
     if (this.#progress !== undefined && !byForce && this.#now() - this.#heldAt < renewMs) return true;
     const { deliveries, endpoint, feed, owner } = this.#options;
     const note = await deliveries.take(endpoint.name, owner, leaseMs, byForce);
-    this.#hasBegun = true;
+    this.#hasStarted = true;
     if (note === undefined) {
       this.#progress = undefined;
       return false;
@@ -156,7 +156,7 @@ export class Sender {
     const { row } = await feed.end();
     const known = readProgress(note);
     // A new endpoint gets no earlier events. After a restore the ledger may end before the note.
-    this.#progress = known === undefined ? begin(row) : { ...known, row: Math.min(known.row, row) };
+    this.#progress = known === undefined ? startAt(row) : { ...known, row: Math.min(known.row, row) };
     this.#isStored = known !== undefined;
     return true;
   }
@@ -228,7 +228,7 @@ export class Sender {
   }
 
   get #current(): Progress {
-    return this.#progress ?? begin(0);
+    return this.#progress ?? startAt(0);
   }
 
   /** Finds an event by its id, so that no text of an event is stored. */

@@ -57,7 +57,7 @@ export async function foldOutcomes(
   return folded;
 }
 
-/** A counter that began at zero lacks the events of older rows, so nothing can be taken back there. */
+/** A counter that started at zero lacks the events of older rows, so nothing can be taken back there. */
 async function areThere(taken: readonly Counted[], source: OutcomeSource, place: FoldPlace): Promise<boolean> {
   const { counter, through } = place;
   const older = taken.filter(({ seq }) => seq <= through);

@@ -54,7 +54,7 @@ export async function settleCounters(
       taken: taken.map((event) => ({ ...event, counter })),
     };
   });
-  // A counter that began at zero lacks the events of older rows, so nothing can be taken back there.
+  // A counter that started at zero lacks the events of older rows, so nothing can be taken back there.
   const there = new Set(
     await presentEvents(
       moves.flatMap(({ taken }) => taken),

@@ -66,7 +66,7 @@ export interface OpenedGate {
    * @returns the change; undefined if nothing changed
    * @throws {StartRefused}
    */
-  readonly begin: () => Promise<Reloaded | undefined>;
+  readonly start: () => Promise<Reloaded | undefined>;
 }
 
 /**
@@ -92,7 +92,7 @@ export interface SharedParts {
 const defaultMandate = "mandate.yaml";
 
 /**
- * Opens a ledger and its gate. The gate answers after it has begun.
+ * Opens a ledger and its gate. The gate answers after it has started.
  *
  * @param earlier the policy when the source was last open in this process. It is used again unchanged, so only a reload
  *   changes it
@@ -107,14 +107,14 @@ export async function openFrom(source: GateSource, shared: SharedParts, earlier?
   logPinFailures(ledger, { ...shared, tenant: source.tenant });
   const anchors = shared.sites && (await anchorsOf(source, ledger, { ...shared, sites: shared.sites }));
   try {
-    await anchors?.begin(earlier === undefined);
+    await anchors?.start(earlier === undefined);
     const policySet = read ?? (await recompilePolicySet(ledger, (earlier as InForce).contract));
     // The ledger keeps its mode, so a tenant that opens again needs no mode.
     const isAgain = earlier !== undefined;
     const mode = isAgain ? undefined : source.mode;
     const acceptChange = !isAgain && source.acceptChange;
     const gate = overLedger({ ...shared, source, policySet, mode, ledger, anchors, acceptChange });
-    return { gate, ledger, begin: () => begin(gate, { source, policySet, log, isAgain }) };
+    return { gate, ledger, start: () => startGate(gate, { source, policySet, log, isAgain }) };
   } catch (error) {
     await anchors?.close();
     await ledger.close();
@@ -210,11 +210,11 @@ interface Beginning {
   readonly isAgain: boolean;
 }
 
-async function begin(gate: Gate, { source, policySet, log, isAgain }: Beginning): Promise<Reloaded | undefined> {
+async function startGate(gate: Gate, { source, policySet, log, isAgain }: Beginning): Promise<Reloaded | undefined> {
   const { tenant } = source;
-  const begun = await gate.begin();
-  if (!begun.ok) throw new StartRefused(begun.problem.detail);
-  const { folded = [], receipt, before, now } = begun.value ?? {};
+  const started = await gate.start();
+  if (!started.ok) throw new StartRefused(started.problem.detail);
+  const { folded = [], receipt, before, now } = started.value ?? {};
   for (const { counter, rows, events } of folded) {
     if (rows > 0) log.info({ tenant, counter, rows, events }, "a new counter was folded from the receipts");
   }
@@ -231,7 +231,7 @@ async function begin(gate: Gate, { source, policySet, log, isAgain }: Beginning)
     );
   if (gate.ledger.standing.stops.active.length > 0 && !isAgain)
     log.warn({ tenant }, "a stop is in force, so calls are blocked: `svc-gate stop --list` shows it");
-  return begun.value;
+  return started.value;
 }
 
 async function requirePolicySet(source: GateSource, log: Logger): Promise<PolicySet> {

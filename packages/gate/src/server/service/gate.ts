@@ -23,7 +23,7 @@ import type { Turns } from "../admission/turns.ts";
 import type { Admission } from "../admission/batcher.ts";
 import { Sequencer, type SequencerOptions } from "../core/sequencer.ts";
 import { activePolicy, type ActivePolicy } from "../policy/active-policy.ts";
-import { beginTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
+import { startTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
 
 export interface GateOptions extends Omit<SequencerOptions, "onApprovals">, PolicyOptions {
   /** The ledger's anchors. */
@@ -44,7 +44,7 @@ export interface RequestContext {
   readonly bytes: number;
   /** SHA-256 of the body received, in hex. */
   readonly digest: string;
-  /** By default they begin now. */
+  /** By default they start now. */
   readonly timings?: CheckTimings;
   /** Says whether the key covers a tool, by the tool's own name. By default it covers all. */
   readonly allowsTool?: ((tool: string) => boolean) | undefined;
@@ -61,8 +61,8 @@ export async function openGate(
   options: GateOptions,
 ): Promise<Result<{ readonly gate: Gate; readonly folded: readonly FoldedCounter[] }, Refusal>> {
   const gate = new Gate(options);
-  const begun = await gate.begin();
-  return begun.ok ? good({ gate, folded: begun.value?.folded ?? [] }) : begun;
+  const started = await gate.start();
+  return started.ok ? good({ gate, folded: started.value?.folded ?? [] }) : started;
 }
 
 /** One gate: a policy and a ledger. It decides checks and reads its receipts. */
@@ -142,7 +142,7 @@ export class Gate implements AdminEvents {
    * @returns the body of the answer, made after the receipt is on disk, or a refusal. It never settles after a fault.
    */
   async check(request: CheckRequest, context: RequestContext): Promise<Result<string, Refusal>> {
-    const { keyName, keyKind, unreadFor, digest, timings = beginTimings(), onAnswer } = context;
+    const { keyName, keyKind, unreadFor, digest, timings = startTimings(), onAnswer } = context;
     const { sessionId } = request;
     const caller = { keyName, keyKind, sessionId, unreadFor };
     const decided = await this.#sequencer.submit({ request, caller, context, timings });
@@ -187,7 +187,7 @@ export class Gate implements AdminEvents {
     return followed.ok ? good((await this.ledger.standing.now()).stops.active) : followed;
   }
 
-  /** Waits until every batch that began before has ended. The next one follows the root's stops. */
+  /** Waits until every batch that started before has ended. The next one follows the root's stops. */
   passHead(anyClock = false): Promise<Result<void, Refusal>> {
     return this.#sequencer.batcher.exclusive(({ transaction }) => transaction.abort(), { anyClock });
   }
@@ -211,12 +211,12 @@ export class Gate implements AdminEvents {
   }
 
   /**
-   * Puts this start's policy in force, and begins what runs beside the checks.
+   * Puts this start's policy in force, and starts what runs beside the checks.
    *
    * @returns the policy that was put in force; undefined if nothing changed
    */
-  async begin(): Promise<Result<Reloaded | undefined, Refusal>> {
-    const put = await this.policies.begin();
+  async start(): Promise<Result<Reloaded | undefined, Refusal>> {
+    const put = await this.policies.start();
     if (put.ok) for (const work of [this.#retention, this.senders]) work?.start();
     return put;
   }

@@ -89,7 +89,7 @@ export class PolicyChanges {
    *
    * @returns the policy that was put in force; undefined if nothing changed
    */
-  async begin(): Promise<Result<Reloaded | undefined, Refusal>> {
+  async start(): Promise<Result<Reloaded | undefined, Refusal>> {
     const { policySet, mode, modeSetting: setting, acceptChange, acceptWeakerMode, keepsStricterMode } = this.#options;
     const mayWeaken = acceptWeakerMode === true;
     let isFollowing = false;

@@ -197,7 +197,7 @@ export class Service {
   /** Reloads the root and all tenants, after a signal. Nobody waits for the result. */
   async reloadAll(by: string): Promise<void> {
     const { log, tenants } = this;
-    const begun = tenants?.begun ?? [];
+    const begun = tenants?.opened ?? [];
     for (const tenant of [null, ...begun]) {
       try {
         const reloaded = await this.reload(tenant, undefined, by);
@@ -261,7 +261,7 @@ export class Service {
     const { log } = this.#options;
     const { contract, mode } = now;
     log.info({ tenant, contract, mode, by }, changed ? "put in force" : "reloaded; nothing has changed");
-    for (const counter of folded) log.info({ tenant, ...counter }, "a counter begins to be kept");
+    for (const counter of folded) log.info({ tenant, ...counter }, "a counter starts to be kept");
   }
 }
 

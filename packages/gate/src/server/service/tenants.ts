@@ -120,7 +120,7 @@ export class Tenants {
   }
 
   /**
-   * Waits until each ledger has ended the batches that began before, so that the next ones follow the root's stops. A tenant
+   * Waits until each ledger has ended the batches that started before, so that the next ones follow the root's stops. A tenant
    * that is not open here has none, unless other gates share its ledger.
    *
    * @returns the tenants
@@ -155,7 +155,7 @@ export class Tenants {
   }
 
   /** The tenants that have been open in this process, so that a reload must include them. */
-  get begun(): readonly string[] {
+  get opened(): readonly string[] {
     return [...new Set([...this.#open.keys(), ...this.#earlier.keys()])].filter((id) => this.#sources.has(id));
   }
 
@@ -174,12 +174,12 @@ export class Tenants {
     if (failed !== undefined && failed.until > performance.now()) return Promise.resolve(bad(failed.refusal));
     const known = this.#opening.get(id);
     if (known !== undefined) return known;
-    const opening = this.#begin(id, how).finally(() => this.#opening.delete(id));
+    const opening = this.#start(id, how).finally(() => this.#opening.delete(id));
     this.#opening.set(id, opening);
     return opening;
   }
 
-  async #begin(id: string, { forWork = false, keepsStricterMode = false }: Opening): Promise<Result<Open, Refusal>> {
+  async #start(id: string, { forWork = false, keepsStricterMode = false }: Opening): Promise<Result<Open, Refusal>> {
     const source = this.#sources.get(id);
     if (source === undefined) return bad(noSuchTenant);
     if (!(await this.#makeRoom()) && !forWork) {
@@ -187,7 +187,7 @@ export class Tenants {
     }
     try {
       await this.#closing.get(id);
-      const { open: openGate = (each, earlier) => openAndBegin(each, this.#options, earlier) } = this.#options;
+      const { open: openGate = (each, earlier) => openAndStart(each, this.#options, earlier) } = this.#options;
       const gate = await openGate({ ...source, keepsStricterMode }, this.#earlier.get(id));
       if (!this.#sources.has(id)) {
         await closeGate(gate);
@@ -271,9 +271,9 @@ export class Tenants {
   }
 }
 
-async function openAndBegin(source: GateSource, shared: SharedParts, earlier: InForce | undefined): Promise<Gate> {
-  const { gate, begin } = await openFrom(source, shared, earlier);
-  await begin().catch(async (error: unknown) => {
+async function openAndStart(source: GateSource, shared: SharedParts, earlier: InForce | undefined): Promise<Gate> {
+  const { gate, start } = await openFrom(source, shared, earlier);
+  await start().catch(async (error: unknown) => {
     await closeGate(gate);
     throw error;
   });

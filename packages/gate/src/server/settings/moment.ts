@@ -4,7 +4,7 @@ export function readMoment(text: string): number | undefined {
 }
 
 /**
- * Reads a moment of RFC 3339, or a day, which begins at midnight UTC.
+ * Reads a moment of RFC 3339, or a day, which starts at midnight UTC.
  *
  * @returns milliseconds since the epoch; undefined for any other text, and for a day or an hour that does not exist
  */

@@ -73,7 +73,7 @@ export interface ModeChange {
   readonly seq: number;
 }
 
-/** The time for clients that read an answer slowly or never finish a body. It begins after every check is answered. */
+/** The time for clients that read an answer slowly or never finish a body. It starts after every check is answered. */
 const stopPatienceMs = 3000;
 
 /** A tenant without requests for this time is closed. */
@@ -109,14 +109,14 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
   const traces = await openTracesIfAsked(log);
   const opened = await openLedgers(config, log);
   const { rootSource, tenants, readSources, metrics, database, notifier, budget, close } = opened;
-  const { gate: root, ledger, begin } = opened.root;
+  const { gate: root, ledger, start } = opened.root;
   try {
     const { keys, first } = await openKeys(config, root, tenants, log);
     opened.deciders.use(keys);
     const rates = new Rates({
       fallback: (tenant) => (tenant === null ? undefined : tenants?.sourceOf(tenant)?.rate) ?? config.rate,
     });
-    const begun = await begin();
+    const started = await start();
     if (first !== undefined) await recordFirstKey(root, first, log);
     const parts = { log, keys, root, rootSource, tenants, readSources, metrics, notifier, traces, rates, hooks };
     const { connections, publicUrl } = config;
@@ -148,7 +148,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
       contracts: root.policy.policySet.contracts,
       tenants: opened.tenantsAtStart,
       made: first?.made,
-      modeChange: modeChangeOf(begun, config),
+      modeChange: modeChangeOf(started, config),
       warnings: told.sentences,
       failed: root.failed,
       reload: (by) => service.reloadAll(by),
@@ -283,9 +283,9 @@ function testsOfReload({ reloadTests }: Config, { runTests }: ServeHooks): Reloa
   return reloadTests === undefined || runTests === undefined ? undefined : { path: reloadTests, run: runTests };
 }
 
-function modeChangeOf(begun: Reloaded | undefined, { modeSetting: setting }: Config): ModeChange | undefined {
-  if (begun?.receipt === undefined || begun.before.mode === begun.now.mode) return undefined;
-  return { from: begun.before.mode, to: begun.now.mode, setting, seq: begun.receipt.seq };
+function modeChangeOf(started: Reloaded | undefined, { modeSetting: setting }: Config): ModeChange | undefined {
+  if (started?.receipt === undefined || started.before.mode === started.now.mode) return undefined;
+  return { from: started.before.mode, to: started.now.mode, setting, seq: started.receipt.seq };
 }
 
 /**

@@ -55,13 +55,13 @@ export class Metrics implements GateObserver {
   answered({ verdict, answered, mode, toolName, routed }: AnsweredCheck, timings: CheckTimings): void {
     this.checks.add(toolName, routed, verdict, mode);
     this.answers.add(otherTools, false, answered, mode);
-    let from = timings.began;
+    let from = timings.startedAt;
     for (const stage of stages) {
       const to = timings[stage];
       this.stages[stage].add((to - from) / 1000);
       from = to;
     }
-    this.whole.add((from - timings.began) / 1000);
+    this.whole.add((from - timings.startedAt) / 1000);
   }
 
   flushed(calls: number, ms: number): void {

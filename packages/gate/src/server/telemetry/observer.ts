@@ -1,17 +1,17 @@
 import type { Approval, How } from "../../../../core/src/approvals/mod.ts";
 import type { Mode, RefusalCode, Verdict } from "../../../../core/src/wire/mod.ts";
 
-/** The stages of a check, in order. Each stage ends where the next begins. */
+/** The stages of a check, in order. Each stage ends where the next starts. */
 export const stages = ["parse", "prepare", "queue", "decide", "commit", "answer"] as const;
 export type Stage = (typeof stages)[number];
 
 /**
  * The time at which a check ended each stage, in milliseconds of `performance.now()`; 0 before that. `queue` ends when
- * the transaction of the batch begins; `commit` ends when the receipt is durable.
+ * the transaction of the batch starts; `commit` ends when the receipt is durable.
  */
 export interface CheckTimings {
   /** The time at which the whole body had arrived. */
-  readonly began: number;
+  readonly startedAt: number;
   parse: number;
   prepare: number;
   queue: number;
@@ -22,10 +22,10 @@ export interface CheckTimings {
   answer: number;
 }
 
-/** Begins the timings of a check whose body has arrived. */
-export function beginTimings(): CheckTimings {
-  const began = performance.now();
-  return { began, parse: began, prepare: 0, queue: 0, looked: 0, decide: 0, commit: 0, answer: 0 };
+/** Starts the timings of a check whose body has arrived. */
+export function startTimings(): CheckTimings {
+  const startedAt = performance.now();
+  return { startedAt, parse: startedAt, prepare: 0, queue: 0, looked: 0, decide: 0, commit: 0, answer: 0 };
 }
 
 /** The public part of an answered check, without its arguments. */

@@ -24,7 +24,7 @@ export interface Trace {
 
 /** Sends spans. It never delays a check: spans that the collector does not accept in time are dropped. */
 export interface Traces {
-  begin(request: TracedRequest, timings: CheckTimings): Trace;
+  start(request: TracedRequest, timings: CheckTimings): Trace;
   /** Sends the remaining spans, within a bounded time. */
   stop(): Promise<void>;
 }
@@ -44,7 +44,7 @@ function endpointOf(environment: Environment): string | undefined {
 }
 
 /**
- * Loads OpenTelemetry and begins to send spans over OTLP, as its standard variables say. The exporter reads its own
+ * Loads OpenTelemetry and starts to send spans over OTLP, as its standard variables say. The exporter reads its own
  * variables from the process.
  *
  * @param warn called once if the collector accepts nothing
@@ -80,9 +80,9 @@ export async function openTraces(
   const propagator = new sdk.core.W3CTraceContextPropagator();
   const { defaultTextMapGetter, ROOT_CONTEXT } = sdk.api;
   return good({
-    begin: (request, timings) => {
+    start: (request, timings) => {
       const caller = propagator.extract(ROOT_CONTEXT, request.headers, defaultTextMapGetter);
-      return new CheckSpan(sdk, tracer, caller, { ...request, began: timings.began });
+      return new CheckSpan(sdk, tracer, caller, { ...request, startedAt: timings.startedAt });
     },
     stop: async () => {
       const patience = new Promise<void>((resolve) => setTimeout(resolve, stopPatienceMs).unref());
@@ -172,7 +172,7 @@ function warnOnce(exporter: SpanExporter, warn: (sentence: string) => void): Spa
   };
 }
 
-type BegunRequest = Pick<TracedRequest, "path" | "scheme" | "tenant"> & Pick<CheckTimings, "began">;
+type StartedRequest = Pick<TracedRequest, "path" | "scheme" | "tenant"> & Pick<CheckTimings, "startedAt">;
 
 /** The server's span of one POST /check. Its stages become children when it ends, from the times of its timings. */
 class CheckSpan implements Trace {
@@ -183,15 +183,15 @@ class CheckSpan implements Trace {
   /** The difference from the monotonic clock to milliseconds since the epoch. */
   readonly #epoch: number;
 
-  /** @param began when the request came, by the monotonic clock */
-  constructor(sdk: Sdk, tracer: Tracer, caller: Context, { path, scheme, tenant, began }: BegunRequest) {
+  /** @param startedAt when the request came, by the monotonic clock */
+  constructor(sdk: Sdk, tracer: Tracer, caller: Context, { path, scheme, tenant, startedAt }: StartedRequest) {
     this.#sdk = sdk;
     this.#tracer = tracer;
     this.#caller = caller;
     this.#epoch = Date.now() - performance.now();
     const options = {
       kind: sdk.api.SpanKind.SERVER,
-      startTime: this.#epoch + began,
+      startTime: this.#epoch + startedAt,
       attributes: {
         "http.request.method": "POST",
         "http.route": tenant === null ? "/check" : "/t/{tenant}/check",
@@ -220,7 +220,7 @@ class CheckSpan implements Trace {
       "svc_gate.seq": seq,
     });
     const within = this.#sdk.api.trace.setSpan(this.#caller, this.#span);
-    let from = timings.began;
+    let from = timings.startedAt;
     for (const stage of stages) {
       const to = timings[stage];
       const child = this.#tracer.startSpan(stage, { startTime: this.#epoch + from }, within);

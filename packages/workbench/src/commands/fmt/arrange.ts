@@ -19,7 +19,7 @@ export interface Item {
   /** Comments and blank lines ("") above. */
   readonly lead: readonly string[];
   readonly key: YamlScalar | undefined;
-  /** The comment between a key and a value that begins on another line. */
+  /** The comment between a key and a value that starts on another line. */
   readonly keyComment: string | undefined;
   readonly value: Part;
   /** The comment at the end of the line. */

@@ -1,6 +1,6 @@
 import { Parser } from "yaml";
 
-/** A comment of a YAML text, beginning with its `#`. Offsets are UTF-16. */
+/** A comment of a YAML text, starting with its `#`. Offsets are UTF-16. */
 export interface Comment {
   readonly from: number;
   readonly text: string;

@@ -40,7 +40,7 @@ export function suggest(outline: Outline, location: CursorLocation): readonly Su
   const names = chain.split(/\.\??/).filter((name) => name !== "");
   const [root, ...rest] = names;
   if (root === undefined)
-    return /[)\]"'`]\.\??\w*$/.test(location.before) ? methods([]) : beginnings(outline, location);
+    return /[)\]"'`]\.\??\w*$/.test(location.before) ? methods([]) : firstSuggestions(outline, location);
   if (root === "limits" || root === "counters") {
     if (rest.length === 0) return namesUnder(outline, root).map((name) => member(name, find(outline, root, name)));
     return root === "counters" && rest.length === 1 ? [heldPart, ...methods([])] : methods([]);
@@ -66,7 +66,7 @@ export function suggestMembers(outline: Outline, location: CursorLocation): read
   return suggest(outline, location).filter(({ kind, name }) => kind === "member" && name !== "present");
 }
 
-function beginnings(outline: Outline, location: CursorLocation): readonly Suggestion[] {
+function firstSuggestions(outline: Outline, location: CursorLocation): readonly Suggestion[] {
   const lets = letsOf(outline, location).map(([name, found]) => member(name, found));
   const plain = functions.filter(({ style }) => style === "function" || style === "method").map(asSuggestion);
   const distinct = new Map(

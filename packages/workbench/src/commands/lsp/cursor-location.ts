@@ -88,7 +88,7 @@ function ancestors(above: readonly Line[], own: Line): readonly string[] {
   return path;
 }
 
-/** The number of characters before a brace or a quote that decide whether it begins a value. */
+/** The number of characters before a brace or a quote that decide whether it starts a value. */
 const lookBack = 20;
 /** Longer lines are read up to this column: nobody writes them by hand. */
 const columnsMax = 2000;

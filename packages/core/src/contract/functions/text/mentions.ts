@@ -18,7 +18,7 @@ export const mentionFunctions: readonly ContractFunction[] = [
       ['mentions("Refund GB29, please.", "gb29")', "true"],
       ['mentions("Mail ann@example.com.evil.org", "ann@example.com")', "false"],
     ],
-    // A long name is compared again at each place of the text where it may begin.
+    // A long name is compared again at each place of the text where it may start.
     cost: ([text, name]) => (text as string).length * (1 + ((name as string).length >> 6)),
     run: ([text, name]) => mentionsName(text as string, name as string),
   },
@@ -45,7 +45,7 @@ function mentionsName(text: string, name: string): boolean {
   if (!letter.test(name)) return false;
   const [sought, searched] = [lowerAscii(name), lowerAscii(text)];
   for (let at = searched.indexOf(sought); at >= 0; at = searched.indexOf(sought, at + 1)) {
-    if (beginsAt(text, at) && endsAt(text, at + sought.length)) return true;
+    if (startsWordAt(text, at) && endsAt(text, at + sought.length)) return true;
   }
   return false;
 }
@@ -55,7 +55,7 @@ const amounts = /(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?/g;
 function mentionsAmount(text: string, amount: Exact): boolean {
   for (const { 0: found, index } of text.matchAll(amounts)) {
     const end = index + found.length;
-    if (!beginsAt(text, index) || !endsAt(text, end) || isDoubtful(text, index, end)) continue;
+    if (!startsWordAt(text, index) || !endsAt(text, end) || isDoubtful(text, index, end)) continue;
     const value = parseNumber(found.replaceAll(",", ""));
     if (isExact(value) && compare(value, amount) === 0) return true;
   }
@@ -76,8 +76,8 @@ function isDoubtful(text: string, from: number, to: number): boolean {
   return /(?:^|[^0-9])[0-9]{1,3}['’\p{Zs}]$/u.test(before) && group.test(text.slice(from, from + 4));
 }
 
-/** Does a name that begins here begin a word? */
-function beginsAt(text: string, at: number): boolean {
+/** Does a name that starts here start a word? */
+function startsWordAt(text: string, at: number): boolean {
   const before = characterBefore(text, at);
   if (before === "" || gap.test(before)) return true;
   if (before !== "," && before !== ":") return false;

@@ -11,7 +11,7 @@ export const textFunctions: readonly ContractFunction[] = [
     style: "method",
     parameters: ["string", "string"],
     result: boolean,
-    doc: "Does the text begin with the other one?",
+    doc: "Does the text start with the other one?",
     examples: [['"/secrets/key".startsWith("/secrets/")', "true"]],
     run: ([text, prefix]) => (text as string).startsWith(prefix as string),
   },

@@ -1,7 +1,7 @@
 import { Client, type ClientConfig, type Pool } from "pg";
 import { migrate, migrations as all, newer, readVersion, type Migration } from "./schema.ts";
 import {
-  beginOn,
+  beginTransaction,
   bounds,
   clientConfig,
   connect,
@@ -59,7 +59,7 @@ export async function openPostgres(options: DatabaseOptions): Promise<Database> 
 async function passHead(transactions: Pool, ledger: string): Promise<void> {
   const client = await connect(transactions);
   try {
-    await beginOn(client, ledger, [ask("lockHead", ledger)]);
+    await beginTransaction(client, ledger, [ask("lockHead", ledger)]);
   } catch (error) {
     client.release(true);
     throw explained(error);

@@ -79,11 +79,11 @@ export async function send(client: ClientBase, { statement, values }: BoundState
 }
 
 /**
- * Begins a transaction that sees one ledger, and sends its first statements in the same round trip.
+ * Starts a transaction that sees one ledger, and sends its first statements in the same round trip.
  *
  * @returns the rows of each statement
  */
-export async function beginOn(
+export async function beginTransaction(
   client: ClientBase,
   ledger: string,
   first: readonly BoundStatement[],
@@ -115,7 +115,7 @@ export async function transact(
 ): Promise<readonly (readonly Row[])[]> {
   const client = await connect(pool);
   try {
-    const rows = beginOn(client, ledger, asked, reading);
+    const rows = beginTransaction(client, ledger, asked, reading);
     const ended = client.query(commit);
     await settleAll<unknown>([rows, ended]);
     client.release();

@@ -120,7 +120,7 @@ export const statements = {
     WHERE ledger = $1 AND key = ANY($2::text[]) AND status IN ('pending', 'approved') AND ends > $3 GROUP BY key, place`,
   openAll: `SELECT count(*) AS count FROM svc_gate.approvals
     WHERE ledger = $1 AND status IN ('pending', 'approved') AND ends > $2`,
-  /** A leaf of a check begins with its answer and its time. Late: less time is left than has passed. */
+  /** A leaf of a check starts with its answer and its time. Late: less time is left than has passed. */
   waitingApprovals: `SELECT count(*), count(*) FILTER (WHERE 2 * $2::bigint - ends > substring(leaf from '"at":([0-9]+)')::bigint)
     FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq)
     WHERE ledger = $1 AND status = 'pending' AND ends > $2::bigint`,

@@ -5,7 +5,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { Caller } from "../calls.ts";
 import { deliveriesOf, keyNotesOf } from "./notes.ts";
 import { headRow, ledgerSeal, readCounters } from "./rows.ts";
-import { beginOn, connect, explained, rollBack, send, transact } from "./session.ts";
+import { beginTransaction, connect, explained, rollBack, send, transact } from "./session.ts";
 import { ask, commit } from "./sql.ts";
 import { PostgresTransaction } from "./transaction.ts";
 import { inSteps, Steps, type InTurn } from "../steps.ts";
@@ -57,7 +57,7 @@ export async function openStore(pools: Pools, place: DatabaseLedger): Promise<Le
 
 async function openOn(client: PoolClient, { ledger, log, mustExist = false }: DatabaseLedger): Promise<Opening> {
   const find = ask("findLedger", ledger);
-  let [found = []] = await beginOn(client, ledger, [find]);
+  let [found = []] = await beginTransaction(client, ledger, [find]);
   const secret = randomBytes(32).toString("hex");
   if (found.length === 0) {
     if (mustExist) throw new NoLedger(`there is no ledger "${ledger}" in the database`);
@@ -118,7 +118,7 @@ class PostgresStore implements LedgerStore {
     const client = await connect(this.#pools.transactions);
     try {
       const first = [ask("lockHead", ledger), ask("clock", ledger)];
-      const [locked, clock] = await beginOn(client, ledger, first);
+      const [locked, clock] = await beginTransaction(client, ledger, first);
       const columns = locked?.[0];
       const [at, nextEnd] = clock?.[0] ?? [];
       if (columns === undefined) throw new LedgerRefused(`the ledger "${ledger}" is not in the database any more`);

@@ -7,7 +7,7 @@ import type { StoredRepeat } from "../../../../../core/src/record/entry/repeat.t
 import { entriesIn } from "./entries.ts";
 import { frontierOf, headRow, sameHead, type HeadRow } from "./rows.ts";
 import { keptApproval, openApprovals } from "./approvals.ts";
-import { beginOn, explained, rollBack, send, settleAll } from "./session.ts";
+import { beginTransaction, explained, rollBack, send, settleAll } from "./session.ts";
 import { ask, commit, headColumns, insertions, rollback, withoutTimeout, type BoundStatement } from "./sql.ts";
 import type { TreeNode } from "../../../../../core/src/record/tree/merkle.ts";
 import { counterEntry } from "../checksums.ts";
@@ -356,7 +356,7 @@ async function lookUnderLock(config: ClientConfig, ledger: string, move: Move, u
   try {
     await client.connect();
     const first = [ask("lockHead", ledger), ask("leafAt", ledger, move.to.seq)];
-    const [head, leaf] = await beginOn(client, ledger, first);
+    const [head, leaf] = await beginTransaction(client, ledger, first);
     if (!isThere(move, head?.[0], leaf?.[0]?.[0])) {
       await client.query(rollback);
       return false;

@@ -17,7 +17,7 @@ export function listApprovals(database: DatabaseSync, query: ApprovalQuery): rea
   return select(prepare, condition, ...filters.flatMap(([, values]) => values), limit);
 }
 
-/** A leaf of a check begins with its answer and its time. Late: less time is left than has passed. */
+/** A leaf of a check starts with its answer and its time. Late: less time is left than has passed. */
 export const waitingSql = `SELECT count(*) AS calls,
   count(*) FILTER (WHERE 2 * ?1 - ends > CAST(substr(leaf, instr(leaf, '"at":') + 5, 15) AS INTEGER)) AS late
   FROM approvals JOIN receipts USING (seq) WHERE status = 'pending' AND ends > ?1`;

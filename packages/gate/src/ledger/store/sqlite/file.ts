@@ -15,7 +15,7 @@ const layout = 2;
 export function gone(folder: string): LedgerRefused {
   return new LedgerRefused(
     `a ledger was here (its head is pinned), and its file in ${folder} is gone or empty: ` +
-      "restore it from a backup; a new history is not begun over an old one",
+      "restore it from a backup; a new history is not started over an old one",
   );
 }
 

@@ -16,7 +16,7 @@ class Reader extends SqliteTables {
   readonly #folder: string;
   readonly #database: DatabaseSync;
   readonly #walks = new Map<number, Steps<Verification>>();
-  #begun = 0;
+  #startedCount = 0;
 
   constructor(folder: string, database: DatabaseSync) {
     super(database);
@@ -29,11 +29,11 @@ class Reader extends SqliteTables {
     return walkStore(withPromises(this), walk, pause);
   }
 
-  /** Begins such a walk. @returns its number, for `goOn` */
-  beginWalk(walk: WalkOptions): number {
-    this.#begun += 1;
-    this.#walks.set(this.#begun, new Steps((pause) => this.verify(walk, pause)));
-    return this.#begun;
+  /** Starts such a walk. @returns its number, for `goOn` */
+  startWalk(walk: WalkOptions): number {
+    this.#startedCount += 1;
+    this.#walks.set(this.#startedCount, new Steps((pause) => this.verify(walk, pause)));
+    return this.#startedCount;
   }
 
   /** Walks for some milliseconds. @returns undefined if the walk has not ended */
@@ -86,5 +86,5 @@ serveOpened(
       throw explain(error, folder);
     }
   },
-  [...tableMethods, "structure", "verify", "beginWalk", "goOn"],
+  [...tableMethods, "structure", "verify", "startWalk", "goOn"],
 );

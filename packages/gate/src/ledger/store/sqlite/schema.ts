@@ -4,7 +4,7 @@ import { describedTables, type TableName } from "../tables.ts";
 export const blockBits = 12;
 
 /**
- * The index of sessions begins with a block of rows. Sessions have random ids, so a new row would else change a random
+ * The index of sessions starts with a block of rows. Sessions have random ids, so a new row would else change a random
  * page of the whole index. With blocks it changes one of the last few pages.
  */
 const indexes: Readonly<Partial<Record<TableName, readonly string[]>>> = {

@@ -108,7 +108,7 @@ class SqliteStore implements LedgerStore {
     };
   }
 
-  /** This process is the only owner, so a transaction begins without a lock or a message. */
+  /** This process is the only owner, so a transaction starts without a lock or a message. */
   begin(): Promise<StoreTransaction> {
     const counters: KeptTogether[] = [];
     return Promise.resolve({
@@ -174,7 +174,7 @@ class SqliteStore implements LedgerStore {
 
   verify(from: number, anchors: readonly Anchor[], inTurn?: InTurn): Promise<Verification> {
     return this.#reading(async (reader) => {
-      const walk = await reader.call<number>("beginWalk", { from, anchors });
+      const walk = await reader.call<number>("startWalk", { from, anchors });
       return inSteps<Verification>(() => reader.call("goOn", walk), inTurn);
     });
   }
