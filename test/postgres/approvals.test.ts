@@ -161,7 +161,7 @@ function approvals(there: PostgresServer, databases: Databases): void {
       });
       t.after(() => ledger.close());
       const held = (await ledgerTables.openApprovalsAt(ledger.tables, [receipt.seq, receipt.seq + 100])).map(
-        ({ seq, holds }) => {
+        ({ seq, reservations: holds }) => {
           return [seq, holds.map(({ amount }) => amount)];
         },
       );

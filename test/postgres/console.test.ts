@@ -33,7 +33,7 @@ async function assertEnds(page: ConsolePage, { patienceMs }: Desk): Promise<void
 }
 
 const anna = ({ keys }: Desk): string => keys["anna"] ?? "";
-const noEnds = { within: "HeldKeys.isSessionEnded", first: "return false;" } as const;
+const noEnds = { within: "KnownKeys.isSessionEnded", first: "return false;" } as const;
 const noRefresh = { within: "refreshMs", value: "1e9" } as const;
 
 const cases: readonly Case[] = [
@@ -68,7 +68,7 @@ const cases: readonly Case[] = [
       await assertEnds(there, other);
       for (const desk of [one, other]) assert.equal((await movedTo(desk, again)("/session")).status, 200);
     },
-    defect: { within: "ConsoleDoor.#open", find: "keys.held.lastRow", put: "0" },
+    defect: { within: "ConsoleDoor.#open", find: "keys.known.lastRow", put: "0" },
   },
   {
     rule: "a key that one gate has revoked ends its sessions and streams on the other",

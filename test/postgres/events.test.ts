@@ -102,7 +102,7 @@ function events(there: Databases): void {
 
     control("positive control: without the right to send, both gates send each event", async (t) => {
       const defects: readonly Mutation[] = [
-        { within: "Sender.#hold", find: "note === undefined", put: "false" },
+        { within: "Sender.#renewLease", find: "note === undefined", put: "false" },
         { within: "Sender.#store", find: "!isOurs", put: "false" },
       ];
       const desks = await twoDesks(t, await there.create(), defects);

@@ -46,7 +46,7 @@ await runShared("another person", [
       assert.equal((await other.decides("anna", id, "approve")).json.status, "approved", "control: another person");
       assert.equal((await check(other, naming(id), { authorization: `Bearer ${agent}` })).json.verdict, "ALLOW");
     },
-    defect: { within: "HeldKeys.asker", find: "makersOf(past, at).filter($each)", put: "[]" },
+    defect: { within: "KnownKeys.asker", find: "makersOf(past, at).filter($each)", put: "[]" },
   },
   {
     rule: "[P4] a call stays the call of the person whose key asked, also after the key has another person",
@@ -60,9 +60,9 @@ await runShared("another person", [
       assert.equal((await other.decides("bob", id, "approve")).json.status, "approved");
     },
     defect: {
-      within: "HeldKeys.asker",
-      find: "past.at(-1) ?? held?.changes[0] ?? held?.record ?? {}",
-      put: "held?.record ?? {}",
+      within: "KnownKeys.asker",
+      find: "past.at(-1) ?? entry?.changes[0] ?? entry?.record ?? {}",
+      put: "entry?.record ?? {}",
     },
   },
   {
@@ -81,7 +81,7 @@ await runShared("another person", [
         "bob, as whose voice the new key of cleo counts, asked for this call, so another person must approve it";
       assert.deepEqual(detailOf(own), [403, "self-approval", says]);
     },
-    defect: { within: "HeldKeys.#voicesOf", find: "makersOf(held?.changes ?? [], at)", put: "[]" },
+    defect: { within: "KnownKeys.#voicesOf", find: "makersOf(entry?.changes ?? [], at)", put: "[]" },
   },
   {
     rule: "[P14] a person may deny the call of an agent of their own, and end its grant, and may not approve",
@@ -159,6 +159,6 @@ await runShared("another person", [
         `the key "both" may not decide this call: it needs ${who}`,
       ]);
     },
-    defect: { within: "HeldKeys.voter", find: '!scopes.includes("check") && !scopes.includes("admin")', put: "true" },
+    defect: { within: "KnownKeys.voter", find: '!scopes.includes("check") && !scopes.includes("admin")', put: "true" },
   },
 ]);

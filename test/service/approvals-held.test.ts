@@ -105,7 +105,11 @@ runScenarios("what parked calls hold", [
       await desk.decides("anna", approval.id, "deny");
       assert.equal((await desk.asks(call(1201, "s1"))).verdict, "ESCALATE");
     },
-    defect: { within: "alignCounters", find: "await holdOpen(each, counter, transaction, source)", put: "undefined" },
+    defect: {
+      within: "alignCounters",
+      find: "await reserveForOpen(each, counter, transaction, source)",
+      put: "undefined",
+    },
   },
   {
     rule: "R8: a person is shown what waits, and nothing more may wait when the approval is used",

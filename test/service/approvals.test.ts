@@ -358,7 +358,7 @@ const scenarios: readonly Scenario[] = [
     },
     defect: {
       within: "ApprovableCall.values",
-      find: "if (value === undefined || holds.length === 0) return value;",
+      find: "if (value === undefined || reservations.length === 0) return value;",
       put: "return value;",
     },
   },

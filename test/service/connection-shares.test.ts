@@ -28,7 +28,7 @@ tools:
 };
 
 /** Keys have no shares. */
-const noShares: Mutation = { within: "Holdings.pastShare", first: "return [];" };
+const noShares: Mutation = { within: "Shares.pastShare", first: "return [];" };
 
 const portOf = ({ address }: Desk): number => Number(new URL(address).port);
 

@@ -356,8 +356,8 @@ const rules: readonly OidcRule[] = [
       assertRefused(withCode, /"oidc" must be alone/, "invalid-request");
     },
     defect: [
-      { within: "OidcSignIn.#personOf", find: "keys.held.voter(of, this.#now()) === undefined", put: "false" },
-      { within: "OidcSignIn.#personOf", find: "keys.held.voter(of, this.#now()) && $digest", put: "$digest" },
+      { within: "OidcSignIn.#personOf", find: "keys.known.voter(of, this.#now()) === undefined", put: "false" },
+      { within: "OidcSignIn.#personOf", find: "keys.known.voter(of, this.#now()) && $digest", put: "$digest" },
     ],
   },
   {
@@ -378,7 +378,7 @@ const rules: readonly OidcRule[] = [
       assert.equal((await again("/session")).status, 401);
       assertRefused(await signInWith(desk, "subject of anna"), /does not open a session this way/);
     },
-    defect: { within: "HeldKeys.#hold", find: "for (const digest of $of) this.#digests.delete(digest);", put: ";" },
+    defect: { within: "KnownKeys.#add", find: "for (const digest of $of) this.#digests.delete(digest);", put: ";" },
   },
   {
     rule: "an administrator cannot set a group of the provider",

@@ -55,18 +55,22 @@ const noPageSecret = {
   put: "true",
 } as const;
 
-const noEnds = { within: "HeldKeys.isSessionEnded", first: "return false;" } as const;
+const noEnds = { within: "KnownKeys.isSessionEnded", first: "return false;" } as const;
 
 const noKeyState = {
-  within: "HeldKeys.findDigest",
+  within: "KnownKeys.findDigest",
   first: "this.#seen ??= new Map(); const gone = this.#seen.get(digest); if (gone) return gone;",
 } as const;
 
 /** Keeps each key that was ever found, whatever happens to it. */
 const oldKeys = [
   noKeyState,
-  { within: "HeldKeys.findDigest", find: "found.held.lastUsed = now;", put: "this.#seen.set(digest, found.held.key);" },
-  { within: "HeldKeys.#digests", value: "new Map(); #seen" },
+  {
+    within: "KnownKeys.findDigest",
+    find: "found.entry.lastUsed = now;",
+    put: "this.#seen.set(digest, found.entry.key);",
+  },
+  { within: "KnownKeys.#digests", value: "new Map(); #seen" },
 ] as const;
 
 runScenarios("a session of the console", [
@@ -263,8 +267,8 @@ runScenarios("a session of the console", [
     },
     defect: {
       within: "addKeyHooks",
-      find: "exchange.session === undefined && keys.held.isUnchanged(exchange.key)",
-      put: "keys.held.isUnchanged(exchange.key)",
+      find: "exchange.session === undefined && keys.known.isUnchanged(exchange.key)",
+      put: "keys.known.isUnchanged(exchange.key)",
     },
   },
   {

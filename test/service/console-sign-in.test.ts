@@ -143,7 +143,7 @@ runCases("the first sign-in to a new gate", startNewGate, [
       await gate.operates("/admin/keys/laptop/revoke", {});
       assertNeedsCode(await trySignIn(gate, key));
     },
-    defect: { within: "ConsoleDoor.signIn", find: "!keys.held.hasApprover", put: "true" },
+    defect: { within: "ConsoleDoor.signIn", find: "!keys.known.hasApprover", put: "true" },
   },
 ]);
 
@@ -283,8 +283,8 @@ runCases("sign-ins with wrong keys", (t, defects) => startDesk(t, { defects }), 
     },
     defect: {
       within: "ConsoleDoor.signIn",
-      find: "if (keys.held.findDigest(digest)?.tenant !== tenant) return bad(wrongKey);",
-      put: "if (keys.held.findDigest(digest)?.tenant !== tenant) return bad({ ...wrongKey, detail: text });",
+      find: "if (keys.known.findDigest(digest)?.tenant !== tenant) return bad(wrongKey);",
+      put: "if (keys.known.findDigest(digest)?.tenant !== tenant) return bad({ ...wrongKey, detail: text });",
     },
   },
 ]);

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { replayAndFold } from "../../packages/records/src/deep/deep.ts";
 import { ledgerHistory } from "../../packages/records/src/history.ts";
-import { holdAgainstItself } from "../../packages/records/src/replay/replay.ts";
+import { compareWithItself } from "../../packages/records/src/replay/replay.ts";
 import { readLedger } from "../../packages/gate/src/ledger/mod.ts";
 import {
   backUp,
@@ -144,7 +144,7 @@ async function replayed({ data }: Site): Promise<string> {
     const { differs, notReplayable, replayed: count, counters } = await replayAndFold(ledger, () => undefined);
     assert.deepEqual([notReplayable, counters.firstWrong], [0, undefined]);
     let [agreed, disagreed] = [0, 0];
-    await holdAgainstItself(ledgerHistory(ledger), {
+    await compareWithItself(ledgerHistory(ledger), {
       passed: () => undefined,
       skipped: (seq, why) => assert.fail(`row ${seq}: ${why}`),
       agreed: () => void (agreed += 1),

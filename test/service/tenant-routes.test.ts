@@ -206,8 +206,8 @@ suite("routes below a tenant's path", { concurrency: 2 }, () => {
   control("positive control: a list of all persons is noticed", async (t) => {
     const everyone = {
       within: "listPersons",
-      find: "if (tenant === null) return ring.held.persons",
-      put: "return ring.held.persons",
+      find: "if (tenant === null) return ring.known.persons",
+      put: "return ring.known.persons",
     };
     const found = await strayed(await startBench(t, [everyone]));
     assert.match(found.join("\n"), /GET \/admin\/persons shows/);

@@ -31,7 +31,7 @@ const cases: readonly Case[] = [
     defect: [
       {
         within: "BatchApprovals.#close",
-        find: "this.timed.transaction.release(approval.row, this.#holds.get(approval.row) ?? []);",
+        find: "this.timed.transaction.release(approval.row, this.#reservations.get(approval.row) ?? []);",
         put: "",
       },
     ],
@@ -91,7 +91,7 @@ const cases: readonly Case[] = [
     defect: [
       {
         within: "enact",
-        find: "holds !== undefined && !isOpen(after)",
+        find: "reservations !== undefined && !isOpen(after)",
         put: "false",
       },
     ],
@@ -158,7 +158,13 @@ const cases: readonly Case[] = [
       "{ approve: anna, expect: approval-closed }",
     ],
     wrong: [["counters: { spent: 900 }", "counters: { spent: 2100 }"]],
-    defect: [{ within: "endDue", find: "{ approvals: due, holds: holdsByRow(holds) }", put: "{ approvals: due }" }],
+    defect: [
+      {
+        within: "endDue",
+        find: "{ approvals: due, reservations: groupReservations(reservations) }",
+        put: "{ approvals: due }",
+      },
+    ],
   },
   {
     name: "fresh facts can block an approved call, or need another decision",

@@ -1,7 +1,7 @@
 import { replayAndFold } from "../../../packages/records/src/deep/deep.ts";
 import { isSound } from "../../../packages/records/src/deep/found.ts";
 import { openHistory } from "../../../packages/records/src/history.ts";
-import { holdAgainstItself } from "../../../packages/records/src/replay/replay.ts";
+import { compareWithItself } from "../../../packages/records/src/replay/replay.ts";
 import { readLedger } from "../../../packages/gate/src/ledger/mod.ts";
 
 /**
@@ -20,7 +20,7 @@ export async function decidedAgain(
   if (!isSound(found)) return `verify --deep: ${JSON.stringify(found)}`;
   await using history = await openHistory({ folder });
   let problem: string | undefined;
-  await holdAgainstItself(history, {
+  await compareWithItself(history, {
     passed: () => undefined,
     agreed: () => undefined,
     skipped: (seq, why) => (problem ??= onSkip(seq, why)),

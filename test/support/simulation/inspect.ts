@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { holdAgainstItself, standsOnErased } from "../../../packages/records/src/replay/replay.ts";
+import { compareWithItself, standsOnErased } from "../../../packages/records/src/replay/replay.ts";
 import { deciders, decisionProblem, stateProblem } from "./approvers.ts";
 import { ask, type Serving } from "./clients.ts";
 import { contracts } from "./contracts.ts";
@@ -207,7 +207,7 @@ async function replayProblem(ledger: Serving["ledger"], before: readonly Row[]):
     contractText: (digest: string) => ledger.rows.contractText(digest),
     keyDigest: (key: string) => ledger.keyDigest(key),
   };
-  await holdAgainstItself(history, {
+  await compareWithItself(history, {
     passed: () => undefined,
     agreed: () => undefined,
     skipped: (seq, why) => void (isLawful(seq, why) || (problem ??= `row ${seq} cannot be decided again: ${why}`)),

@@ -6,7 +6,7 @@ import { bytesOf, digestEnd, fixedParts, isShownTruly, memberName, partOf } from
 /** One step of a proof, and whether it holds. */
 export interface Step {
   readonly what: string;
-  readonly holds: boolean;
+  readonly isTrue: boolean;
 }
 
 export interface Proof {
@@ -46,17 +46,17 @@ export async function prove(
   const commitment = (JSON.parse(receipt.leaf) as { readonly evidence: string }).evidence;
   return {
     steps: [
-      { what: "this page shows what the leaf and the evidence say", holds: isShownTruly(receipt, raw) },
+      { what: "this page shows what the leaf and the evidence say", isTrue: isShownTruly(receipt, raw) },
       {
         what: "the parts of the evidence hash to the digest in the leaf",
-        holds: (await evidenceDigest(receipt)) === commitment,
+        isTrue: (await evidenceDigest(receipt)) === commitment,
       },
-      { what: "the leaf hashes to the hash of this receipt", holds: leaf.toHex() === receipt.hash },
+      { what: "the leaf hashes to the hash of this receipt", isTrue: leaf.toHex() === receipt.hash },
       {
         what: `the leaf is row ${receipt.seq} of the signed tree, which has ${size} ${size === 1 ? "row" : "rows"}`,
-        holds: root.toHex() === bytesOf(headRoot).toHex(),
+        isTrue: root.toHex() === bytesOf(headRoot).toHex(),
       },
-      { what: "the gate's key has signed the root of that tree", holds: signer !== undefined },
+      { what: "the gate's key has signed the root of that tree", isTrue: signer !== undefined },
     ],
     file: proofText(receipt, path, note.value),
     signer: signer ?? "",

@@ -94,7 +94,7 @@ export class AppendTransaction {
   readonly #context: TransactionContext;
   /** What the store read before the rows of this transaction. */
   readonly store: Pick<StoreTransaction, "at" | "changed" | "hasApprovals" | "inForce" | "signer" | "tables">;
-  readonly counters: Pick<PendingCounters, "hold" | "look" | "value">;
+  readonly counters: Pick<PendingCounters, "reserve" | "look" | "value">;
   /** The ledger's name. */
   readonly log: string;
   /** A keyed digest of a text, in hex. The text starts with its domain. */
@@ -196,9 +196,9 @@ export class AppendTransaction {
   }
 
   /** Ends the amounts that a row holds: from here on they do not count. */
-  release(row: number, holds: readonly StoredEffect[]): void {
+  release(row: number, reservations: readonly StoredEffect[]): void {
     this.#beside.released.push(row);
-    this.#counters.subtract(holds);
+    this.#counters.subtract(reservations);
   }
 
   /**

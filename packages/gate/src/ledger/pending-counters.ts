@@ -71,7 +71,7 @@ export class PendingCounters {
   }
 
   /** Adds an amount that an earlier row holds, unless the store has it. */
-  hold({ key, ...event }: FoldedEvent): void {
+  reserve({ key, ...event }: FoldedEvent): void {
     this.#effects.push({ ...event, key: this.#digest(key), held: true });
   }
 

@@ -5,7 +5,7 @@ import { visible } from "../../../core/src/wire/mod.ts";
 import { ledgerHistory } from "../history.ts";
 import type { Difference } from "../replay/decide-again.ts";
 import { inputNotKept, type Recorded } from "../replay/recorded.ts";
-import { holdAgainstItself } from "../replay/replay.ts";
+import { compareWithItself } from "../replay/replay.ts";
 import { VerdictAccumulator, type DeepFound } from "./found.ts";
 import { StoredCounters, storedValues } from "./stored-counters.ts";
 
@@ -21,7 +21,7 @@ export async function replayAndFold(ledger: LedgerHistory, passed: (seq: number)
   const last = ledger.rows;
   const verdicts = new VerdictAccumulator();
   const counters = new StoredCounters(ledger);
-  const replayed = await holdAgainstItself(ledgerHistory(ledger), {
+  const replayed = await compareWithItself(ledgerHistory(ledger), {
     passed,
     withoutInput,
     agreed: (_, { unknown }) => {

@@ -1,6 +1,6 @@
 import { exportedContract, scanExport } from "../export/mod.ts";
 import type { History } from "../history.ts";
-import { holdAgainstItself } from "../replay/replay.ts";
+import { compareWithItself } from "../replay/replay.ts";
 import { withoutInput } from "./deep.ts";
 import { VerdictAccumulator, type DecidedFound } from "./found.ts";
 
@@ -24,7 +24,7 @@ export async function decideExportAgain(
     keyDigest: undefined,
   };
   const verdicts = new VerdictAccumulator();
-  await holdAgainstItself(history, {
+  await compareWithItself(history, {
     passed,
     withoutInput,
     agreed: () => verdicts.agreed(),

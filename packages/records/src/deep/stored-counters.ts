@@ -29,7 +29,7 @@ interface Refolded {
   isShort: boolean;
 }
 
-type Hold = ledgerTables.TabledApproval["holds"][number];
+type Reservation = ledgerTables.TabledApproval["reservations"][number];
 
 /** Approvals that are compared together. */
 const sliceRows = 64;
@@ -164,7 +164,7 @@ export class StoredCounters {
     unverifiable += [...this.#kept.values()].filter(
       ({ digest, folded }) => folded > 0 && !replayed.owned.has(digest),
     ).length;
-    const wrong = [this.#firstWrong, await this.#wrongHold(replayed)].filter((each) => each !== undefined);
+    const wrong = [this.#firstWrong, await this.#findWrongReservation(replayed)].filter((each) => each !== undefined);
     const [firstWrong] = wrong.toSorted((one, other) => one.seq - other.seq);
     return { kept: this.#kept.size, events, unverifiable, firstWrong };
   }
@@ -212,14 +212,14 @@ export class StoredCounters {
   }
 
   /** Compares what the ledger holds for the approvals that are still open. A later row may have ended one. */
-  async #wrongHold(replayed: ReplayLedger): Promise<WrongCounter | undefined> {
+  async #findWrongReservation(replayed: ReplayLedger): Promise<WrongCounter | undefined> {
     const rows = [...replayed.open.rows.keys()].toSorted((one, other) => one - other);
     for (let from = 0; from < rows.length; from += sliceRows) {
       for (const stored of await ledgerTables.openApprovalsAt(
         this.#ledger.tables,
         rows.slice(from, from + sliceRows),
       )) {
-        const wrong = wrongHold(stored, replayed);
+        const wrong = checkReservations(stored, replayed);
         if (wrong !== undefined) return wrong;
       }
     }
@@ -232,24 +232,24 @@ export class StoredCounters {
   }
 }
 
-function wrongHold(
-  { seq: row, holds: stored }: ledgerTables.TabledApproval,
+function checkReservations(
+  { seq: row, reservations: stored }: ledgerTables.TabledApproval,
   replayed: ReplayLedger,
 ): WrongCounter | undefined {
-  const holds = replayed.tables.holdsOf(row);
+  const reservations = replayed.tables.readReservations(row);
   const texts = new Set(stored.map(textOf));
-  const missing = holds.find((hold) => !texts.has(textOf(hold)));
-  const recount = (counter: string): readonly Hold[] => recountHolds(counter, row, replayed);
+  const missing = reservations.find((hold) => !texts.has(textOf(hold)));
+  const recount = (counter: string): readonly Reservation[] => recountReservations(counter, row, replayed);
   // A counter may have been in force between two rows, so that no row names its contract.
-  const isLawful = (hold: Hold): boolean => {
-    if (holds.some((each) => textOf(each) === textOf(hold))) return true;
+  const isLawful = (hold: Reservation): boolean => {
+    if (reservations.some((each) => textOf(each) === textOf(hold))) return true;
     if (!replayed.owned.has(hold.counter)) return hold.counter !== unknownCounter;
     return recount(hold.counter).some((each) => textOf(each) === textOf(hold));
   };
   const wrong = missing ?? stored.find((hold) => !isLawful(hold));
   if (wrong === undefined) return undefined;
   const { counter, key } = wrong;
-  const amountIn = (all: readonly Hold[]): string =>
+  const amountIn = (all: readonly Reservation[]): string =>
     all.find((hold) => hold.counter === counter && hold.key === key)?.amount ?? "nothing";
   return {
     counter: replayed.owned.get(counter)?.counter.name ?? counter,
@@ -260,7 +260,7 @@ function wrongHold(
   };
 }
 
-function recountHolds(counter: string, row: number, replayed: ReplayLedger): readonly Hold[] {
+function recountReservations(counter: string, row: number, replayed: ReplayLedger): readonly Reservation[] {
   const [owned, asked] = [replayed.owned.get(counter), replayed.open.rows.get(row)];
   const updates = owned && asked && recountRow(owned, asked.leaf, asked.row.evidence);
   return (updates ?? [])
@@ -268,7 +268,7 @@ function recountHolds(counter: string, row: number, replayed: ReplayLedger): rea
     .map(({ key, amount }) => ({ counter, key: replayed.digest(key), at: asked?.leaf.at ?? 0, amount }));
 }
 
-function textOf({ counter, key, at, amount }: Hold): string {
+function textOf({ counter, key, at, amount }: Reservation): string {
   return [counter, key, at, amount].join(" ");
 }
 

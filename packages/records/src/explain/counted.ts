@@ -62,7 +62,7 @@ export async function countersExplained(
       for (const counts of tallies)
         if (reset.has(counts.digest)) Object.assign(counts, { receipts: 0, last: [], held: new Map() });
     }
-    for (const [from, to] of holdsEndedBy(row))
+    for (const [from, to] of findEndedReservations(row))
       for (const { held } of tallies) for (const of of held.keys()) if (of >= from && of <= to) held.delete(of);
     const effects = readEffects(row.evidence) ?? [];
     if (effects.length === 0) continue;
@@ -91,7 +91,7 @@ export async function countersExplained(
 }
 
 /** The rows whose approvals a row ends, and with them the amounts that they hold. */
-function holdsEndedBy(row: RecordedRow): readonly (readonly [from: number, to: number])[] {
+function findEndedReservations(row: RecordedRow): readonly (readonly [from: number, to: number])[] {
   const ended = endedAsk(askOf(row.evidence) ?? {});
   if (ended !== undefined) return [[ended, ended]];
   const leaf = otherKind(row) === "change" ? parseLeaf(row.leaf) : undefined;

@@ -106,12 +106,12 @@ interface ExportFinding extends Finding {
 }
 
 function need(
-  holds: boolean,
+  isTrue: boolean,
   code: FindingCode,
   at: number | readonly [seq: number, row: number],
   problem: string,
-): asserts holds {
-  if (holds) return;
+): asserts isTrue {
+  if (isTrue) return;
   const [seq, row] = typeof at === "number" ? [at, at] : at;
   const finding: ExportFinding = { code, seq, row, problem, expected: "", found: "" };
   throw new BrokenHere(finding);

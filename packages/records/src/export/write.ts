@@ -172,7 +172,7 @@ class Writing {
     const above = levelsOf(start).slice(1);
     const open = [[], ...(await Promise.all(above.map((level) => openTile(history.hashes, level, start))))];
     const writing = new Writing(history, files, old, { frontier, open });
-    writing.#holdAgainstOld();
+    writing.#compareWithOld();
     return writing;
   }
 
@@ -222,11 +222,11 @@ class Writing {
         this.#open[node.level] = [];
       }
     }
-    this.#holdAgainstOld();
+    this.#compareWithOld();
   }
 
   /** Refuses to write unless the old export is a prefix of this tree. */
-  #holdAgainstOld(): void {
+  #compareWithOld(): void {
     const { size, root } = this.#old;
     if (root === undefined || this.#frontier.size !== size || this.#frontier.root().equals(root)) return;
     throw new LedgerRefused(

@@ -26,7 +26,7 @@ interface Series {
   readonly totals: string[];
   /** The events that were joined: the time of the last one, and their total. */
   joined: { readonly at: number; readonly total: string } | undefined;
-  readonly held: StoredEffect[];
+  readonly reserved: StoredEffect[];
   readonly taken: StoredEffect[];
 }
 
@@ -36,7 +36,7 @@ export class CounterTables {
   readonly #counters = new Map<string, KeptCounter>();
   readonly #series = new Map<string, Series>();
   /** By row. */
-  readonly #holds = new Map<number, readonly StoredEffect[]>();
+  readonly #reservations = new Map<number, readonly StoredEffect[]>();
   /** The number of events in memory. */
   events = 0;
   #joinAt = eventsAtFirst;
@@ -68,8 +68,8 @@ export class CounterTables {
           }),
         ),
       holds: () =>
-        all.flatMap(({ held }) =>
-          held.map(({ key, at, seq, amount, ...of }) => ({ counter: idOf(of), key, at, seq, amount })),
+        all.flatMap(({ reserved }) =>
+          reserved.map(({ key, at, seq, amount, ...of }) => ({ counter: idOf(of), key, at, seq, amount })),
         ),
       withdrawals: () =>
         all.flatMap(({ taken }) =>
@@ -90,7 +90,7 @@ export class CounterTables {
     const sum = latest === undefined ? "0" : sumAfter(after, latest, () => totalThrough(series, after));
     const amounts = (effects: readonly StoredEffect[]): readonly string[] =>
       effects.filter(({ at }) => at > after).map(({ amount }) => amount);
-    return withoutTaken(withHeld(sum, amounts(series.held)), amounts(series.taken));
+    return withoutTaken(withHeld(sum, amounts(series.reserved)), amounts(series.taken));
   }
 
   /** Adds effects in order. @throws {Fault} if one cannot be added; then none is */
@@ -98,7 +98,7 @@ export class CounterTables {
     this.require(effects);
     for (const effect of effects) {
       const series = this.#seriesOf(effect);
-      if (effect.held === true) this.#hold(effect, series);
+      if (effect.held === true) this.#reserve(effect, series);
       else if (effect.takenBy !== undefined) series.taken.push(effect);
       else {
         series.totals.push(addDecimals(latestOf(series)?.[1] ?? "0", effect.amount));
@@ -126,35 +126,44 @@ export class CounterTables {
 
   #seriesOf(of: Pick<StoredEffect, "counter" | "key">): Series {
     const { counter, key } = of;
-    const empty = (): Series => ({ counter, key, at: [], seq: [], totals: [], joined: undefined, held: [], taken: [] });
+    const empty = (): Series => ({
+      counter,
+      key,
+      at: [],
+      seq: [],
+      totals: [],
+      joined: undefined,
+      reserved: [],
+      taken: [],
+    });
     return this.#series.getOrInsertComputed(nameOf(of), empty);
   }
 
-  #hold(effect: StoredEffect, { held }: Series): void {
-    const known = this.holdsOf(effect.seq);
+  #reserve(effect: StoredEffect, { reserved }: Series): void {
+    const known = this.readReservations(effect.seq);
     if (known.some((each) => nameOf(each) === nameOf(effect))) return;
-    this.#holds.set(effect.seq, [...known, effect]);
-    held.push(effect);
+    this.#reservations.set(effect.seq, [...known, effect]);
+    reserved.push(effect);
   }
 
   /** The amounts that a row holds now. */
-  holdsOf(row: number): readonly StoredEffect[] {
-    return this.#holds.get(row) ?? [];
+  readReservations(row: number): readonly StoredEffect[] {
+    return this.#reservations.get(row) ?? [];
   }
 
   /** The amounts that approvals hold in a lookup's window. */
-  heldIn({ after, ...of }: StoredLookup): readonly StoredEffect[] {
-    return this.#series.get(nameOf(of))?.held.filter(({ at }) => at > after) ?? [];
+  reservedIn({ after, ...of }: StoredLookup): readonly StoredEffect[] {
+    return this.#series.get(nameOf(of))?.reserved.filter(({ at }) => at > after) ?? [];
   }
 
   release([from, to]: RowRange): void {
-    const rows = from === to ? [from] : [...this.#holds.keys()].filter((row) => row >= from && row <= to);
+    const rows = from === to ? [from] : [...this.#reservations.keys()].filter((row) => row >= from && row <= to);
     for (const row of rows) {
-      for (const effect of this.holdsOf(row)) {
-        const { held } = this.#seriesOf(effect);
-        held.splice(held.indexOf(effect), 1);
+      for (const effect of this.readReservations(row)) {
+        const { reserved } = this.#seriesOf(effect);
+        reserved.splice(reserved.indexOf(effect), 1);
       }
-      this.#holds.delete(row);
+      this.#reservations.delete(row);
     }
   }
 
@@ -211,7 +220,7 @@ export class CounterTables {
     for (const [name, series] of this.#series) {
       const lookback = found.get(series.counter);
       if (lookback !== undefined) join(series, lookback.through);
-      const isOver = series.at.length + series.held.length + series.taken.length === 0;
+      const isOver = series.at.length + series.reserved.length + series.taken.length === 0;
       if (isOver && lookback?.forgets === true) this.#series.delete(name);
       this.events += series.at.length;
     }

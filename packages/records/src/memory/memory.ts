@@ -210,7 +210,7 @@ function findApprovals(tables: MemoryTables, { attaches, rows, keys, at }: Appro
   return {
     kept,
     votes: voteRows(kept).flatMap((row) => tables.rows[row - 1] ?? []),
-    holds: kept.flatMap(({ row }) => tables.counters.holdsOf(row.seq)),
+    reservations: kept.flatMap(({ row }) => tables.counters.readReservations(row.seq)),
     open: open.filter(({ key }) => keys.includes(key)).map(({ key, place }) => [key, place, 1]),
     all: open.length,
   };

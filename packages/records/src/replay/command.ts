@@ -6,7 +6,7 @@ import { showProgress } from "../../../gate/src/cli/progress.ts";
 import { readMode, readSpan, rowsWithin, type SpanOptions } from "../span.ts";
 import type { Difference } from "./decide-again.ts";
 import { agreementText, comparisonText, sorted, type Disagreement, type Skipped } from "./print.ts";
-import { decideAllAgain, holdAgainstItself } from "./replay.ts";
+import { decideAllAgain, compareWithItself } from "./replay.ts";
 import { VerdictChanges } from "./verdict-changes.ts";
 
 export interface ReplayOptions extends Omit<ReceiptSource, "folder">, SpanOptions {
@@ -45,7 +45,7 @@ async function agreement(history: History, examples: number, json: boolean): Pro
   const skips = new Skips();
   const shown: Disagreement[] = [];
   let [agreed, disagreements] = [0, 0];
-  await holdAgainstItself(history, {
+  await compareWithItself(history, {
     passed: (seq) => progress.at(seq),
     skipped: (seq, why) => skips.add(seq, why),
     agreed: () => void (agreed += 1),

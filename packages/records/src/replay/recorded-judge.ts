@@ -99,9 +99,9 @@ export function recordedJudge(
     if (counted === undefined || (own === undefined && known === undefined && without.length === 0)) return counted;
     const { tables } = ledger;
     const stored = { ...lookup, key: ledger.digest(lookup.key) };
-    const held = tables.heldIn(stored).map(({ amount }) => amount);
+    const held = tables.reservedIn(stored).map(({ amount }) => amount);
     const value = known === undefined ? counted : known[place] && held.reduce(addDecimals, known[place]);
-    return value && withoutOwn(value, [...(own === undefined ? [] : tables.holdsOf(own)), ...without], stored);
+    return value && withoutOwn(value, [...(own === undefined ? [] : tables.readReservations(own)), ...without], stored);
   }
 }
 

@@ -107,7 +107,7 @@ export class ReplayLedger {
     const ahead = await foldAhead(policySet, source);
     const transaction = {
       head: { seq: from - 1, hash: "", at: this.#at.at },
-      counters: { hold: (event: Omit<StoredEffect, "held">) => this.#hold(event) },
+      counters: { reserve: (event: Omit<StoredEffect, "held">) => this.#reserve(event) },
       keepCounter: source.keepCounter,
       openApprovals: async () => [...this.open.rows.values()].map(({ row }) => row),
     };
@@ -134,7 +134,7 @@ export class ReplayLedger {
     return startsEmpty && !this.tables.keeps(counter) && this.#history.hasOlder?.(counter) === true;
   }
 
-  #hold(event: Omit<StoredEffect, "held">): void {
+  #reserve(event: Omit<StoredEffect, "held">): void {
     const asked = this.open.rows.get(event.seq);
     // A call whose outcome was erased may never have waited.
     if (asked !== undefined && isOutcomeErased(asked.row)) this.#lacks(event.counter, event.at);
@@ -303,7 +303,7 @@ export class ReplayLedger {
 
   /** The amounts that open approvals hold, if erased checks may have ended them. */
   get doubtful(): readonly StoredEffect[] {
-    return this.open.doubtful.flatMap(({ row }) => this.tables.holdsOf(row.seq));
+    return this.open.doubtful.flatMap(({ row }) => this.tables.readReservations(row.seq));
   }
 }
 

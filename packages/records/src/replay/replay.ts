@@ -52,7 +52,7 @@ export interface Agreement extends ReplayObserver, ReplayLedgerOptions {
  *
  * @returns the ledger after the last row
  */
-export async function holdAgainstItself(history: History, observer: Agreement): Promise<ReplayLedger> {
+export async function compareWithItself(history: History, observer: Agreement): Promise<ReplayLedger> {
   return new SelfReplay(history, observer).run();
 }
 

@@ -4,7 +4,7 @@ import { decidedLines, differsText, isSound, shownDeep, type DeepFound } from ".
 import { BadInput, counted, type Outcome } from "../../../gate/src/cli/mod.ts";
 import { progressStride, showProgress } from "../../../gate/src/cli/progress.ts";
 import { lookBeside, type FolderFound } from "./folder.ts";
-import { holdAgainstSinks } from "./sinks.ts";
+import { compareWithSinks } from "./sinks.ts";
 
 export interface VerifyOptions {
   readonly json: boolean;
@@ -21,7 +21,7 @@ export interface VerifyOptions {
 export async function verifyCommand(folder: string, options: VerifyOptions): Promise<Outcome> {
   const { json, chain } = options;
   const source = ledgerSource(folder, options.database);
-  const { check, isUnknown } = await holdAgainstSinks(await walk(source, options), source, options.seen ?? []);
+  const { check, isUnknown } = await compareWithSinks(await walk(source, options), source, options.seen ?? []);
   const isWhole = check.broken === undefined;
   const beside = !source.isShared && isWhole ? await lookBeside(folder, options.pin) : nothingBeside;
   const isDeep = options.deep && check.broken === undefined;

@@ -13,7 +13,7 @@ import { areOthersNamed, othersOf } from "../../../gate/src/cli/others.ts";
 import { BadInput, counted } from "../../../gate/src/cli/mod.ts";
 
 /** A ledger that was walked, and compared with file sinks and collected checkpoints too. */
-export interface HeldCheck {
+export interface SinkComparison {
   readonly check: LedgerCheck;
   /** Files are named, but none of them has a checkpoint of the ledger. */
   readonly isUnknown: boolean;
@@ -27,11 +27,11 @@ export interface HeldCheck {
  * @param files collected checkpoints; if empty, the file that SVC_SEEN names
  * @throws {BadInput} if one cannot be read
  */
-export async function holdAgainstSinks(
+export async function compareWithSinks(
   walked: LedgerCheck,
   { tenant, open }: LedgerSource,
   files: readonly string[],
-): Promise<HeldCheck> {
+): Promise<SinkComparison> {
   if (walked.broken !== undefined || !areOthersNamed(files)) return { check: walked, isUnknown: false };
   const seen = await ask(walked, tenant, files);
   if (seen.length === 0) return { check: walked, isUnknown: true };

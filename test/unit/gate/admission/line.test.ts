@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
-import type { Holder } from "../../../../packages/gate/src/server/admission/holdings.ts";
+import type { KeyOwner } from "../../../../packages/gate/src/server/admission/shares.ts";
 import { Line, type LineOptions, type Ticket } from "../../../../packages/gate/src/server/admission/line.ts";
 import type { Refusal, Result } from "../../../../packages/core/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
@@ -16,21 +16,21 @@ const never = new AbortController().signal;
 const small: LineOptions = { ofKeyMax: 2, ofTenantMax: 3, max: 5 };
 
 interface Asked {
-  readonly holder: Holder;
+  readonly holder: KeyOwner;
   readonly gone: AbortController;
   /** Undefined while it waits. */
   result?: Result<Ticket, Refusal>;
 }
 
 /** Asks for a place. */
-function ask(line: Line, holder: Holder): Asked {
+function ask(line: Line, holder: KeyOwner): Asked {
   const asked: Asked = { holder, gone: new AbortController() };
   void line.enter(holder, asked.gone.signal).then((result) => (asked.result = result));
   return asked;
 }
 
 /** What happens on a line: a key asks, or the read with this number among those that run or wait ends. */
-type Step = { readonly asks: Holder } | { readonly ends: number };
+type Step = { readonly asks: KeyOwner } | { readonly ends: number };
 
 const holders = fc.record({
   tenant: fc.constantFrom(null, "acme", "beta"),
@@ -44,16 +44,16 @@ const steps = fc.array(fc.oneof(fc.record({ asks: holders }), fc.record({ ends: 
  */
 class Model {
   readonly #options: LineOptions;
-  readonly placed = new Map<number, Holder>();
-  readonly waiting = new Map<number, Holder>();
+  readonly placed = new Map<number, KeyOwner>();
+  readonly waiting = new Map<number, KeyOwner>();
   /** All who got a place, in order. */
-  readonly #log: Holder[] = [];
+  readonly #log: KeyOwner[] = [];
 
   constructor(options: LineOptions) {
     this.#options = options;
   }
 
-  asks(number: number, holder: Holder): void {
+  asks(number: number, holder: KeyOwner): void {
     this.waiting.set(number, holder);
     this.#fill();
   }
@@ -64,7 +64,7 @@ class Model {
     this.#fill();
   }
 
-  #count(like: (holder: Holder) => boolean): number {
+  #count(like: (holder: KeyOwner) => boolean): number {
     return [...this.placed.values()].filter(like).length;
   }
 

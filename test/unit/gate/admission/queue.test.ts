@@ -156,9 +156,9 @@ test("all lines of a process share one budget of bytes, and no queue excludes th
   assert.equal(fill(other, "b", 100), 5);
   assert.equal(one.hasRoom("a", 1), false);
   one.abandon();
-  assert.equal(budget.held, 500);
+  assert.equal(budget.bytesUsed, 500);
   other.release(other.takeBatch());
-  assert.deepEqual([budget.held, budget.holders, other.bytes], [0, 0, 0]);
+  assert.deepEqual([budget.bytesUsed, budget.queues, other.bytes], [0, 0, 0]);
 });
 
 test("a key with large bodies leaves room in the queue for a key with small bodies", () => {

@@ -43,7 +43,7 @@ export function Decide({ approval, isShownWhole, session, opens, onDecided }: De
     ? (closedTexts[status] ?? status)
     : status === "approved"
       ? approvedText(approval)
-      : heldText(session);
+      : describeNoDecider(session);
   return panel("Decision", el.p({ role: "status" }, said, text), note);
 }
 
@@ -178,7 +178,7 @@ function approvedText({ use_by: useBy, has, needs }: ApprovalDetailJson): string
   return `Approved, not used yet: this call may run once, until ${end}, if it is still allowed then. A denial takes the approval back.`;
 }
 
-function heldText({ key }: SessionJson): string {
+function describeNoDecider({ key }: SessionJson): string {
   return `You see this call, but the key "${key}" may not decide it. The call waits for the persons who may.`;
 }
 

@@ -204,7 +204,7 @@ function ProofPanel({ receipt, raw, session }: ReceiptProofProps): JSX.Element {
   if (proof === undefined) return panel("Proof", h(Loading, null));
   if (typeof proof === "string")
     return panel("Proof", el.p({ class: "problem" }, "This browser could not make the proof. ", proof));
-  const holds = proof.steps.every((step) => step.holds);
+  const holds = proof.steps.every((step) => step.isTrue);
   return panel(
     "Proof",
     el.p(
@@ -215,7 +215,7 @@ function ProofPanel({ receipt, raw, session }: ReceiptProofProps): JSX.Element {
     ),
     el.ol(
       { class: "proof" },
-      proof.steps.map(({ what, holds: isTrue }) =>
+      proof.steps.map(({ what, isTrue: isTrue }) =>
         el.li({ key: what, class: isTrue ? "yes" : "no" }, isTrue ? "✓ " : "✕ ", what),
       ),
     ),

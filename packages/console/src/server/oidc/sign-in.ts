@@ -37,7 +37,7 @@ interface PersonKeys {
   catchUp(): Promise<void>;
   /** Records the groups that the provider states. */
   stateGroups(of: NamedKey, groups: readonly string[]): Promise<Result<void, Refusal>>;
-  readonly held: {
+  readonly known: {
     /** Undefined if the key cannot decide at this time, in milliseconds since the epoch. */
     voter(of: NamedKey, at: number): object | undefined;
     standing(of: NamedKey): { readonly record: { readonly digest: unknown } } | undefined;
@@ -51,7 +51,7 @@ interface PersonKeys {
  * @returns gives the place back, or a refusal if too many wait
  */
 export type LineEntry = (
-  holder: { readonly id: string; readonly tenant: string | null },
+  owner: { readonly id: string; readonly tenant: string | null },
   signal: AbortSignal,
 ) => Promise<Result<() => void, Refusal>>;
 
@@ -208,8 +208,8 @@ export class OidcSignIn {
   ): Promise<Result<ConfirmedPerson, Refusal>> {
     const browser = (await this.#parts.seal.open(known, knownIn(base))) as KnownBrowser | undefined;
     const isKnown = browser !== undefined && this.#now() < browser.until;
-    const holder = isKnown ? { id: `${base} ${browser.key}`, tenant: "known" } : { id: network, tenant: null };
-    const place = await this.#parts.enter(holder, signal);
+    const owner = isKnown ? { id: `${base} ${browser.key}`, tenant: "known" } : { id: network, tenant: null };
+    const place = await this.#parts.enter(owner, signal);
     if (!place.ok) return place;
     try {
       return signal.aborted ? bad(noFlow) : await redeem();
@@ -241,11 +241,11 @@ export class OidcSignIn {
     const { keys, seal } = this.#parts;
     const of = { name: mapped.key, tenant };
     await keys.catchUp(); // Another gate may have just revoked the key.
-    if (keys.held.voter(of, this.#now()) === undefined) return bad(noApprover(mapped.key));
+    if (keys.known.voter(of, this.#now()) === undefined) return bad(noApprover(mapped.key));
     const stated = await keys.stateGroups(of, groups);
     if (!stated.ok) return stated;
     // Recording took time, and the key may have been revoked meanwhile.
-    const digest = keys.held.voter(of, this.#now()) && keys.held.standing(of)?.record.digest;
+    const digest = keys.known.voter(of, this.#now()) && keys.known.standing(of)?.record.digest;
     if (typeof digest !== "string") return bad(noApprover(mapped.key));
     const browser: KnownBrowser = { key: mapped.key, until: this.#now() + knownMs };
     return good({ digest, known: await seal.close(browser, knownIn(base)) });

@@ -5,7 +5,7 @@ import type { DiagnosticCode } from "../text/diagnostic-codes.ts";
 import type { Report, Span } from "../text/diagnostic.ts";
 import { intersect, nullFacts, pathOf, same, type Checked, type Facts, type Place } from "./facts.ts";
 import { binaryType, defaultText, literalType, textOf, untypedHint } from "./check-types.ts";
-import { heldName } from "../core/counter.ts";
+import { reservedName } from "../core/counter.ts";
 import { isExact, negate as negateExact } from "../value/rational.ts";
 import { partsMax, type Scope } from "./scope.ts";
 import type { Binary, Syntax } from "../text/syntax.ts";
@@ -294,7 +294,7 @@ export class Checker {
     const counter = this.scope.counters?.get(of.name);
     if (counter === undefined) return undefined;
     if (counter.counting === "possible" && !counter.remembers)
-      return same({ op: "counter", name: heldName(counter.name), type: size, span }, facts);
+      return same({ op: "counter", name: reservedName(counter.name), type: size, span }, facts);
     const what = counter.remembers ? "remembers values" : `counts \`${counter.counting}\``;
     return this.refuse(
       { span: nameSpan, facts },

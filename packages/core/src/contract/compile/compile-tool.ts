@@ -3,7 +3,7 @@ import { readCounters } from "./reads.ts";
 import { pinnedCounters, type ApprovalTerms } from "../core/terms.ts";
 import { checkCondition } from "../check/check.ts";
 import { walk, worstCost, type Core, type HostFacts } from "../core/core.ts";
-import { heldName } from "../core/counter.ts";
+import { reservedName } from "../core/counter.ts";
 import { namesIn, type CounterWriter, type Reader } from "./counters.ts";
 import type { OutcomeDocument, RequireDocument, RuleDocument } from "../text/document.ts";
 import type { Span } from "../text/diagnostic.ts";
@@ -65,7 +65,7 @@ export interface Requirement {
   /** `contract.$requires.N`, where N starts at 1. */
   readonly id: string;
   readonly when: Core;
-  readonly holds: (context: EvaluationContext) => boolean;
+  readonly isTrue: (context: EvaluationContext) => boolean;
   readonly reason: Reason;
 }
 
@@ -149,7 +149,7 @@ export class ToolCompiler {
     const fallback = `\`${document.text}\` is required`;
     const { reason } = this.#reason(document.reason ?? [fallback], whenFalse, { scope, observed: false });
     this.#note([core], false);
-    into.push({ id: `${this.#contract}.$requires.${at + 1}`, when: core, holds: this.#planned(core), reason });
+    into.push({ id: `${this.#contract}.$requires.${at + 1}`, when: core, isTrue: this.#planned(core), reason });
     return whenTrue;
   }
 
@@ -225,7 +225,7 @@ export class ToolCompiler {
 function meaningOf(when: Syntax, cores: readonly Core[], scope: Scope): Readonly<Record<string, Canonical>> {
   const counters = readCounters(cores).map((name) => {
     const counter = [...(scope.counters?.values() ?? [])].find(
-      ({ name: own }) => own === name || heldName(own) === name,
+      ({ name: own }) => own === name || reservedName(own) === name,
     );
     return [name, counter?.identity ?? ""] as const;
   });

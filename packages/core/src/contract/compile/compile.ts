@@ -5,7 +5,7 @@ import { fieldAt, pathsOf, readSettings, TermsReader, type ApprovalSettings } fr
 import { unboundMembers } from "./unbound.ts";
 import { ToolCompiler, type Reads, type Route, type ToolPlan } from "./compile-tool.ts";
 import { planWriter, planReader, readCounter, type CounterWriter, type Reader } from "./counters.ts";
-import { heldName, heldPart, type Counter } from "../core/counter.ts";
+import { reservedName, reservedPart, type Counter } from "../core/counter.ts";
 import { Report, type Diagnostic, type SourceFile } from "../text/diagnostic.ts";
 import type { ContractDocument, MandateDocument, MandateEntry } from "../text/document.ts";
 import type { HostFacts } from "../core/core.ts";
@@ -452,7 +452,7 @@ class ContractCompiler {
       terms,
     };
     for (const [name, counter] of this.counters)
-      if (compiler.reads.has(heldName(counter.name))) this.held.set(name, heldPart(counter));
+      if (compiler.reads.has(reservedName(counter.name))) this.held.set(name, reservedPart(counter));
     const observing = route.rules.filter(({ observed }) => observed);
     const decidesAlone =
       route.otherwise !== "ESCALATE" && !rules.some(({ verdict, observed }) => verdict === "ESCALATE" && !observed);

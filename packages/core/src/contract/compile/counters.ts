@@ -33,7 +33,7 @@ import type { YamlScalar } from "../text/yaml.ts";
 /** How the calls of one tool update a counter. */
 export interface CounterWriter {
   readonly counter: Counter;
-  readonly holds: (context: EvaluationContext) => boolean;
+  readonly isTrue: (context: EvaluationContext) => boolean;
   /**
    * Canonical texts: one, or one for each value to remember, or none for a call without a session. @throws
    * {EvaluationError}
@@ -109,7 +109,7 @@ export function readCounter(name: string, document: CounterDocument, context: Co
     identity,
     of,
     counting,
-    mayHold: counting === "possible",
+    mayReserve: counting === "possible",
     window,
     sums: sum !== undefined,
     settles,
@@ -281,7 +281,7 @@ export function planWriter(counter: Counter, document: CounterDocument, scope: S
   const reads = [when, sum, remembers, ...keys].filter((core) => core !== undefined && typeof core !== "string");
   return {
     counter,
-    holds: when === undefined ? () => true : planned(scope, when, planCondition, () => false),
+    isTrue: when === undefined ? () => true : planned(scope, when, planCondition, () => false),
     keys:
       remembers === undefined
         ? (context, caller) => keysOf(key(context, caller), [undefined])

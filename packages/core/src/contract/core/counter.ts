@@ -17,7 +17,7 @@ export interface Counter {
   readonly of: readonly string[];
   readonly counting: Counting;
   /** True if parked calls hold amounts in it. */
-  readonly mayHold: boolean;
+  readonly mayReserve: boolean;
   readonly window: Window;
   /** It adds up a `sum`; any other counter counts calls, in whole numbers. */
   readonly sums: boolean;
@@ -34,7 +34,7 @@ export interface Counter {
 }
 
 /** The name of the part of a counter that parked calls hold, such as `payments.spent.held`. */
-export function heldName(counter: string): string {
+export function reservedName(counter: string): string {
   return `${counter}.held`;
 }
 
@@ -42,11 +42,11 @@ export function heldName(counter: string): string {
  * The part of a `possible` counter that parked calls hold. It is a counter of its own: it has no events, and each amount
  * that the counter holds is held under it too. So both end together.
  */
-export function heldPart(counter: Counter): Counter {
+export function reservedPart(counter: Counter): Counter {
   const definition = JSON.parse(counter.identity) as Readonly<Record<string, Canonical>>;
   return {
     ...counter,
-    name: heldName(counter.name),
+    name: reservedName(counter.name),
     identity: canonical({ ...definition, counting: "held" }),
     counting: "held",
     settles: false,

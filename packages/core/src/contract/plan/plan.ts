@@ -432,7 +432,7 @@ function minus(a: Value, b: Value): Value {
 
 function planFold({ macro, range, slot, test, body }: FoldCore, into: (part: Core) => Plan): Plan {
   const items = into(range);
-  const holds = test === undefined ? () => true : asCondition(into(test));
+  const isTrue = test === undefined ? () => true : asCondition(into(test));
   const make = body === undefined ? undefined : into(body);
   const each = 1 + (test === undefined ? 0 : size(test)) + (body === undefined ? 0 : size(body));
   return (context) => {
@@ -441,10 +441,10 @@ function planFold({ macro, range, slot, test, body }: FoldCore, into: (part: Cor
     for (const item of isList(list) ? list : asMap(list).keys()) {
       spend(context, each);
       context.variables[slot] = item;
-      const held = holds(context);
-      if (macro === "exists" && held) return true;
-      if (macro === "all" && !held) return false;
-      if (held) found.push(make === undefined ? item : make(context));
+      const wasTrue = isTrue(context);
+      if (macro === "exists" && wasTrue) return true;
+      if (macro === "all" && !wasTrue) return false;
+      if (wasTrue) found.push(make === undefined ? item : make(context));
     }
     if (macro === "filter" || macro === "map") return found;
     return macro === "exists_one" ? found.length === 1 : macro === "all";

@@ -41,10 +41,10 @@ export function prepare(policySet: PolicySet, sent: CheckRequest, caller: Caller
   const updates: CounterUpdate[] = [];
   const broken: (readonly [string, string])[] = [];
   const context = contextOf(request, caller, 0);
-  for (const { counter, holds, keys, amount, blind } of plan.writers) {
+  for (const { counter, isTrue, keys, amount, blind } of plan.writers) {
     if (early !== undefined && !blind) continue;
     try {
-      if (!holds(context)) continue;
+      if (!isTrue(context)) continue;
       for (const key of keys(context, caller)) updates.push({ counter, key, amount: amount(context) });
     } catch (error) {
       broken.push([counter.name.replace(".", ".$counters."), evaluationMessage(error)]);
@@ -102,7 +102,7 @@ export function count(prepared: Prepared, outcome: Outcome): readonly CounterUpd
   if (prepared.updates.length === 0) return noUpdates;
   const counted = prepared.updates.filter(({ counter }) => isCounted(counter, outcome));
   if (outcome.how !== "opened") return counted;
-  return counted.map((update) => (update.counter.mayHold ? { ...update, held: true } : update));
+  return counted.map((update) => (update.counter.mayReserve ? { ...update, held: true } : update));
 }
 
 /** Does the counter count calls with this decision and answer? */
@@ -255,9 +255,9 @@ function checkPresence(plan: ToolPlan, request: CheckRequest, caller: Caller): D
 }
 
 function firstFailing(requirements: readonly Requirement[], context: EvaluationContext): Decision | undefined {
-  for (const { id, holds, reason } of requirements) {
+  for (const { id, isTrue, reason } of requirements) {
     try {
-      if (!holds(context)) return blocked(id, reason(context));
+      if (!isTrue(context)) return blocked(id, reason(context));
     } catch (error) {
       return blocked(id, `the requirement ${id} cannot be evaluated: ${evaluationMessage(error)}`, error);
     }

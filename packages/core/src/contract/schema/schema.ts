@@ -188,17 +188,17 @@ export function boundValidator(keyword: string, bound: Exact): Validator | undef
   }
 }
 
-function onNumber(expected: string, holds: (value: Exact) => boolean): Validator {
-  return (value) => (isExact(value) && !holds(value) ? mismatch(`must be ${expected}`, value) : undefined);
+function onNumber(expected: string, isValid: (value: Exact) => boolean): Validator {
+  return (value) => (isExact(value) && !isValid(value) ? mismatch(`must be ${expected}`, value) : undefined);
 }
 
-function onText(expected: string, holds: (text: string) => boolean): Validator {
-  return (value) => (typeof value === "string" && !holds(value) ? mismatch(`must be ${expected}`, value) : undefined);
+function onText(expected: string, isValid: (text: string) => boolean): Validator {
+  return (value) => (typeof value === "string" && !isValid(value) ? mismatch(`must be ${expected}`, value) : undefined);
 }
 
-function onList(expected: string, holds: (length: number) => boolean): Validator {
+function onList(expected: string, isValid: (length: number) => boolean): Validator {
   return (value) =>
-    isList(value) && !holds(value.length)
+    isList(value) && !isValid(value.length)
       ? { path: [], expected: `must have ${expected}`, found: `${value.length}` }
       : undefined;
 }

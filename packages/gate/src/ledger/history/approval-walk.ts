@@ -50,7 +50,7 @@ interface Unmet {
 
 interface Opened {
   readonly approval: Approval;
-  readonly holds: TabledApproval["holds"];
+  readonly reservations: TabledApproval["reservations"];
 }
 
 const sliceApprovals = 64;
@@ -97,7 +97,7 @@ export class ApprovalWalk {
     const opened = how === "opened" && missingParts(row.evidence).length === 0 ? openedBy(row) : undefined;
     if (opened !== undefined) {
       const held = (readEffects(row.evidence) ?? []).filter((effect) => effect.held === true);
-      this.#open.set(seq, { approval: opened, holds: held.map((effect) => ({ ...effect, at })) });
+      this.#open.set(seq, { approval: opened, reservations: held.map((effect) => ({ ...effect, at })) });
     }
     if (about === undefined) return;
     const known = this.#open.get(about);
@@ -219,7 +219,7 @@ export class ApprovalWalk {
           return { seq, problem: "the tables of approvals differ from the rows", expected, found: told };
       }
     }
-    const closed = ended.map((approval): Opened => ({ approval, holds: [] }));
+    const closed = ended.map((approval): Opened => ({ approval, reservations: [] }));
     return (await this.#grants.step()) ?? this.#compare(closed, undefined);
   }
 
@@ -234,7 +234,10 @@ export class ApprovalWalk {
       const broken = await this.#compare(open.slice(from, from + sliceApprovals), through);
       if (broken !== undefined) return broken;
     }
-    return readFor(through + 1, async () => (await this.#strayApproval(through)) ?? (await this.#strayHold(through)));
+    return readFor(
+      through + 1,
+      async () => (await this.#strayApproval(through)) ?? (await this.#findStrayReservation(through)),
+    );
   }
 
   /** Looks for an approval that no row opened. */
@@ -253,7 +256,7 @@ export class ApprovalWalk {
   }
 
   /** Looks for the lowest row that holds amounts although it has no open approval. */
-  async #strayHold(through: number): Promise<Broken | undefined> {
+  async #findStrayReservation(through: number): Promise<Broken | undefined> {
     let lowest = Infinity;
     for await (const holds of pagesOf(this.#tables, "holds"))
       for (const { seq } of holds) if (!this.#open.has(seq)) lowest = Math.min(lowest, seq);
@@ -287,12 +290,13 @@ export class ApprovalWalk {
     if (approvals.length === 0) return undefined;
     const rows = approvals.map(({ approval }) => approval.row);
     const tabled = new Map((await this.#approvalsAt(rows)).map((each) => [each.seq, each]));
-    for (const { approval, holds } of approvals) {
+    for (const { approval, reservations } of approvals) {
       const view = approval.row < this.#erasedRepeat ? withoutRepeats : asKept;
-      const expected = shown(view(storedApproval(approval, this.#digest)), holds);
+      const expected = shown(view(storedApproval(approval, this.#digest)), reservations);
       const kept = tabled.get(approval.row);
-      const held = through === undefined ? (kept?.holds ?? []) : recordedIn(kept?.holds ?? [], holds);
-      const found = kept === undefined ? "no such approval" : shown(view(kept), held);
+      const current =
+        through === undefined ? (kept?.reservations ?? []) : recordedIn(kept?.reservations ?? [], reservations);
+      const found = kept === undefined ? "no such approval" : shown(view(kept), current);
       if (found === expected || (await this.#isLater(approval.row, kept, through))) continue;
       const seq = approval.closed ?? approval.row;
       return { seq, problem: "the tables of approvals differ from the rows", expected, found };
@@ -328,9 +332,12 @@ function keptDenial({ attach: digest, ends, key, record: text, status }: TabledA
 }
 
 /** Returns the amounts under the counters of the row. A counter that came into force later may hold more. */
-function recordedIn(holds: TabledApproval["holds"], recorded: TabledApproval["holds"]): TabledApproval["holds"] {
+function recordedIn(
+  reservations: TabledApproval["reservations"],
+  recorded: TabledApproval["reservations"],
+): TabledApproval["reservations"] {
   const counters = new Set(recorded.map(({ counter }) => counter));
-  return holds.filter(({ counter }) => counters.has(counter));
+  return reservations.filter(({ counter }) => counters.has(counter));
 }
 
 /** False if the leaf alone says that the call met no approval, or that its approval ends with an act. */
@@ -340,9 +347,9 @@ function mayAsk({ answered, mode, verdict }: Leaf): boolean {
 
 function shown(
   { seq, attach: digest, key, place, status, ends, record }: StoredApproval,
-  holds: TabledApproval["holds"],
+  reservations: TabledApproval["reservations"],
 ): string {
-  const held = holds.map(({ counter, key: of, at, amount }) => [counter, of, at, amount].join(" ")).toSorted();
+  const held = reservations.map(({ counter, key: of, at, amount }) => [counter, of, at, amount].join(" ")).toSorted();
   return JSON.stringify([seq, digest, key, place, status, ends, record, held]);
 }
 

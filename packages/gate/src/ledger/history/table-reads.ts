@@ -140,30 +140,30 @@ async function counterIds(tables: Tables): Promise<ReadonlyMap<string, number>> 
 
 /** An approval as the tables of a store have it. */
 export interface TabledApproval extends StoredApproval {
-  /** What it holds. Counter and key are digests; an unknown counter has an empty one. */
-  readonly holds: readonly (RecordedEffect & { readonly at: number })[];
+  /** What it reserves. Counter and key are digests; an unknown counter has an empty one. */
+  readonly reservations: readonly (RecordedEffect & { readonly at: number })[];
 }
 
-/** Reads the approvals of some rows, with what they hold. */
+/** Reads the approvals of some rows, with what they reserve. */
 export async function approvalsAt(tables: Tables, rows: readonly number[]): Promise<readonly TabledApproval[]> {
   if (rows.length === 0) return [];
-  // Holds first: an approval that ends between the reads then shows its end, and not an approval without its holds.
-  const [holds, approvals, { kept }] = await Promise.all([
+  // Reservations first: an approval that ends between the reads shows its end, and not an approval without reservations.
+  const [reservations, approvals, { kept }] = await Promise.all([
     tables.where("holds", "seq", rows),
     tables.where("approvals", "seq", rows),
     tables.counters(),
   ]);
   const digests = new Map(kept.map(({ id, digest }) => [id, digest]));
-  const held = Map.groupBy(holds, ({ seq }) => seq);
+  const byRow = Map.groupBy(reservations, ({ seq }) => seq);
   return approvals.map((approval) => ({
     ...approval,
-    holds: (held.get(approval.seq) ?? []).map(({ counter, key, at, amount }) => {
+    reservations: (byRow.get(approval.seq) ?? []).map(({ counter, key, at, amount }) => {
       return { counter: digests.get(counter) ?? "", key, at, amount };
     }),
   }));
 }
 
-/** Those of the rows whose approvals are open now, with what they hold. */
+/** Those of the rows whose approvals are open now, with what they reserve. */
 export async function openApprovalsAt(tables: Tables, rows: readonly number[]): Promise<readonly TabledApproval[]> {
   return (await approvalsAt(tables, rows)).filter(isOpen);
 }

@@ -113,7 +113,7 @@ export class Caller {
   }
 
   /** Says whether the process lives as long as the thread. */
-  holdProcess(isHeld: boolean): void {
+  keepProcessAlive(isHeld: boolean): void {
     this.#worker[isHeld ? "ref" : "unref"]();
   }
 

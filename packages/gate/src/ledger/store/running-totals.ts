@@ -14,10 +14,10 @@ export interface TotalQuery extends StoredLookup {
 }
 
 /** The columns of an amount that is held: counter, key, at, row, amount. */
-export type HoldRow = readonly [number, Uint8Array, number, number, string];
+export type ReservationRow = readonly [number, Uint8Array, number, number, string];
 
 /** The rows of amounts that are held for a person's decision. */
-export function holdRows(effects: readonly StoredEffect[], counters: KeptCounters): readonly HoldRow[] {
+export function toReservationRows(effects: readonly StoredEffect[], counters: KeptCounters): readonly ReservationRow[] {
   return effects
     .filter(({ held }) => held === true)
     .map(({ counter, key, at, seq, amount }) => [
@@ -30,7 +30,7 @@ export function holdRows(effects: readonly StoredEffect[], counters: KeptCounter
 }
 
 /** Adds the amounts that are held to a counter's value. */
-export function withHeld(value: string, amounts: readonly string[]): string {
+export function addReserved(value: string, amounts: readonly string[]): string {
   return amounts.reduce((sum, amount) => addDecimals(sum, amount), value);
 }
 

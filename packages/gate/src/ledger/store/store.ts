@@ -47,14 +47,14 @@ export interface ApprovalsFound {
   /** The rows of their votes. */
   readonly votes: readonly StoredRow[];
   /** The amounts that these approvals hold. */
-  readonly holds: readonly StoredEffect[];
+  readonly reservations: readonly StoredEffect[];
   /** Open approvals of the keys. */
   readonly open: readonly (readonly [key: string, place: string, count: number])[];
   /** Open approvals of the ledger. */
   readonly all: number;
 }
 
-export const noApprovals: ApprovalsFound = { kept: [], votes: [], holds: [], open: [], all: 0 };
+export const noApprovals: ApprovalsFound = { kept: [], votes: [], reservations: [], open: [], all: 0 };
 
 /** The most old answers that one commit deletes: more than a batch adds, and so few that no commit takes long. */
 export const repeatsDeletedMax = 1024;

@@ -82,7 +82,7 @@ export class Threads {
   #rest(caller: Caller): void {
     const end = (): void => void (this.#resting.delete(caller) && caller.end());
     this.#resting.set(caller, setTimeout(end, restMs).unref());
-    caller.holdProcess(false);
+    caller.keepProcessAlive(false);
   }
 
   #wake(): Caller | undefined {
@@ -90,7 +90,7 @@ export class Threads {
     if (caller === undefined) return undefined;
     clearTimeout(this.#resting.get(caller));
     this.#resting.delete(caller);
-    caller.holdProcess(true);
+    caller.keepProcessAlive(true);
     return caller;
   }
 

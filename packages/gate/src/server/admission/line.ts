@@ -1,6 +1,6 @@
 import { bad, good, limits, refuse, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import { stopping } from "./batcher.ts";
-import { Holdings, type Holder } from "./holdings.ts";
+import { Shares, type KeyOwner } from "./shares.ts";
 
 /** How many requests have a place at once. */
 export interface LineOptions {
@@ -16,7 +16,7 @@ export interface LineOptions {
 
 /** A place in a line, or the claim to one. */
 export interface Ticket {
-  readonly holder: Holder;
+  readonly owner: KeyOwner;
   /** Those of one key go in this order. */
   readonly number: number;
 }
@@ -33,10 +33,10 @@ interface Waiting {
  */
 export class Line {
   readonly #options: LineOptions;
-  readonly #placed = new Holdings<Ticket>();
-  readonly #waiting = new Holdings<Waiting>();
+  readonly #placed = new Shares<Ticket>();
+  readonly #waiting = new Shares<Waiting>();
   /** Those that have given their place back for a while. */
-  readonly #returning = new Holdings<Waiting>();
+  readonly #returning = new Shares<Waiting>();
   /** When each tenant and each key last got a place, as a number that only grows. */
   readonly #served = new Map<string, number>();
   #places = 0;
@@ -58,14 +58,14 @@ export class Line {
    * @param signal aborts if nobody waits for the answer any more; then the ticket has no place
    * @returns a ticket to give back with `leave`, or a refusal if too many wait
    */
-  async enter(holder: Holder, signal: AbortSignal): Promise<Result<Ticket, Refusal>> {
+  async enter(owner: KeyOwner, signal: AbortSignal): Promise<Result<Ticket, Refusal>> {
     const waiting = this.#waiting;
     const { waitingOfKeyMax = limits.readsWaitingOfKeyMax, refusal: full = tooManyReads } = this.#options;
-    const ofKey = waiting.of(holder);
-    const isFull = waiting.size >= limits.readsWaitingMax && ofKey >= limits.readsWaitingMax / (waiting.holders + 1);
+    const ofKey = waiting.of(owner);
+    const isFull = waiting.size >= limits.readsWaitingMax && ofKey >= limits.readsWaitingMax / (waiting.owners + 1);
     if (ofKey >= waitingOfKeyMax || isFull) return bad(full(ofKey, waiting.size));
-    if (this.#isClosed && !this.#hasPlace(holder)) return bad(stopping);
-    const ticket = { holder, number: (this.#tickets += 1) };
+    if (this.#isClosed && !this.#hasPlace(owner)) return bad(stopping);
+    const ticket = { owner, number: (this.#tickets += 1) };
     const refusal = await this.#wait(this.#waiting, ticket, signal);
     return refusal === undefined ? good(ticket) : bad(refusal);
   }
@@ -76,17 +76,17 @@ export class Line {
   }
 
   /** Do requests of other keys wait? */
-  isWanted({ tenant, id }: Holder): boolean {
-    return this.#candidates.some(({ ticket: { holder } }) => holder.tenant !== tenant || holder.id !== id);
+  isWanted({ tenant, id }: KeyOwner): boolean {
+    return this.#candidates.some(({ ticket: { owner } }) => owner.tenant !== tenant || owner.id !== id);
   }
 
   get #candidates(): readonly Waiting[] {
     return [...this.#returning.oldest, ...this.#waiting.oldest];
   }
 
-  #wait(among: Holdings<Waiting>, ticket: Ticket, signal: AbortSignal): Promise<Refusal | undefined> {
+  #wait(among: Shares<Waiting>, ticket: Ticket, signal: AbortSignal): Promise<Refusal | undefined> {
     if (signal.aborted) return Promise.resolve(undefined);
-    if (this.#hasPlace(ticket.holder)) {
+    if (this.#hasPlace(ticket.owner)) {
       this.#place(ticket);
       return Promise.resolve(undefined);
     }
@@ -99,14 +99,14 @@ export class Line {
           settle(refusal);
         },
       };
-      among.add(waiting, ticket.holder);
+      among.add(waiting, ticket.owner);
       signal.addEventListener("abort", leave, { once: true });
     });
   }
 
   #place(ticket: Ticket): void {
-    const { tenant, id } = ticket.holder;
-    this.#placed.add(ticket, ticket.holder);
+    const { tenant, id } = ticket.owner;
+    this.#placed.add(ticket, ticket.owner);
     this.#places += 1;
     if (this.#served.size > servedMax) this.#served.clear();
     for (const name of [nameOf(tenant), nameOf(tenant, id)]) this.#served.set(name, this.#places);
@@ -138,16 +138,16 @@ export class Line {
     waiting.settle(refusal);
   }
 
-  #hasPlace(holder: Holder): boolean {
+  #hasPlace(owner: KeyOwner): boolean {
     const { ofKeyMax, ofTenantMax, max = Infinity } = this.#options;
     const placed = this.#placed;
-    return placed.size < max && placed.ofTenant(holder.tenant) < ofTenantMax && placed.of(holder) < ofKeyMax;
+    return placed.size < max && placed.ofTenant(owner.tenant) < ofTenantMax && placed.of(owner) < ofKeyMax;
   }
 
   #next(): Waiting | undefined {
     let [first, least]: [Waiting | undefined, readonly number[]] = [undefined, []];
     for (const each of this.#candidates) {
-      if (!this.#hasPlace(each.ticket.holder)) continue;
+      if (!this.#hasPlace(each.ticket.owner)) continue;
       const rank = this.#rank(each.ticket);
       if (first === undefined || isBefore(rank, least)) [first, least] = [each, rank];
     }
@@ -155,10 +155,10 @@ export class Line {
   }
 
   /** The places of its tenant, and when that last got one; the same of its key; its number. */
-  #rank({ holder, number }: Ticket): readonly number[] {
-    const { tenant, id } = holder;
+  #rank({ owner, number }: Ticket): readonly number[] {
+    const { tenant, id } = owner;
     const placed = this.#placed;
-    return [placed.ofTenant(tenant), this.#servedAt(tenant), placed.of(holder), this.#servedAt(tenant, id), number];
+    return [placed.ofTenant(tenant), this.#servedAt(tenant), placed.of(owner), this.#servedAt(tenant, id), number];
   }
 }
 

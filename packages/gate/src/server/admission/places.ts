@@ -1,5 +1,5 @@
 import { bad, good, refuse, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
-import { Holdings, type Holder } from "./holdings.ts";
+import { Shares, type KeyOwner } from "./shares.ts";
 
 export interface PlacesOptions {
   /** The most places of one key, and of all keys. */
@@ -20,7 +20,7 @@ interface Place {
  */
 export class Places {
   readonly #options: PlacesOptions;
-  readonly #places = new Holdings<Place>();
+  readonly #places = new Shares<Place>();
 
   constructor(options: PlacesOptions) {
     this.#options = options;
@@ -37,7 +37,7 @@ export class Places {
    * @param leave ends the request early, without harm; its place is free at once
    * @returns a function that gives the place back
    */
-  enter(key: Holder, leave?: () => void): Result<() => void, Refusal> {
+  enter(key: KeyOwner, leave?: () => void): Result<() => void, Refusal> {
     const places = this.#places;
     const { ofKeyMax, max, refusal } = this.#options;
     const [ofKey, all] = [places.of(key), places.size];

@@ -23,9 +23,9 @@ export class Budget {
   /** A call that would wait longer is refused, in milliseconds. */
   readonly waitMsMax: number;
   /** The number of bytes in use. */
-  held = 0;
+  bytesUsed = 0;
   /** The number of queues that have calls. */
-  holders = 0;
+  queues = 0;
 
   constructor({ max = limits.queueBytesMax, waitMsMax = 1000 }: { max?: number; waitMsMax?: number } = {}) {
     this.max = max;
@@ -90,16 +90,16 @@ export class AdmissionQueue<Call extends QueuedCall> {
   /** Returns true if the queue has room for another call of this key. The length of its body is known before the body itself. */
   hasRoom(keyName: string, bytes: number): boolean {
     const key = this.#keys.get(keyName);
-    const { held, holders, max, waitMsMax } = this.#budget;
+    const { bytesUsed, queues: others, max, waitMsMax } = this.#budget;
     const keys = this.#keys.size + (key === undefined ? 1 : 0);
-    const queues = holders + (this.#bytes === 0 ? 1 : 0);
+    const queues = others + (this.#bytes === 0 ? 1 : 0);
     const waiting = key?.waiting ?? 0;
     return (
       this.#waiting < limits.queueCallsMax &&
-      held + bytes <= max &&
+      bytesUsed + bytes <= max &&
       isWithinShare(this.#waiting, waiting, limits.queueCallsMax, keys) &&
       isWithinShare(this.#bytes, key?.bytes ?? 0, max / queues, keys) &&
-      isWithinShare(held, this.#bytes, max, queues) &&
+      isWithinShare(bytesUsed, this.#bytes, max, queues) &&
       this.#waitMs(key, waiting + (key?.paused.length ?? 0)) <= waitMsMax
     );
   }
@@ -125,7 +125,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
     const key = this.#keyOf(call.caller.keyName);
     if (key.waiting === 0) this.#ring.push(key);
     key.add(call);
-    this.#hold(call.bytes);
+    this.#countBytes(call.bytes);
     this.#undecided += 1;
     this.#waiting += 1;
     this.#pace.arrived();
@@ -177,7 +177,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
       const key = this.#keyOf(caller.keyName);
       key.settle(bytes);
       this.#forgetIdle(key);
-      this.#hold(-bytes);
+      this.#countBytes(-bytes);
     }
     this.#undecided -= calls.length;
     this.#resume();
@@ -273,7 +273,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
 
   /** None of these calls will be decided: frees their bytes for the other queues of the process. */
   abandon(): void {
-    this.#hold(-this.#bytes);
+    this.#countBytes(-this.#bytes);
     this.endPauses();
   }
 
@@ -285,11 +285,11 @@ export class AdmissionQueue<Call extends QueuedCall> {
     return key;
   }
 
-  #hold(bytes: number): void {
+  #countBytes(bytes: number): void {
     const before = this.#bytes;
     this.#bytes += bytes;
-    this.#budget.held += bytes;
-    this.#budget.holders += Number(this.#bytes > 0) - Number(before > 0);
+    this.#budget.bytesUsed += bytes;
+    this.#budget.queues += Number(this.#bytes > 0) - Number(before > 0);
   }
 }
 
@@ -308,7 +308,7 @@ const slowStore = 8;
 /** How often paused connections are looked at between batches, in milliseconds. */
 export const resumeMs = 5;
 
-/** A holder of less than an equal share finds room. Others find room while a quarter of the total is free. */
-function isWithinShare(total: number, held: number, max: number, holders: number): boolean {
-  return held < max / holders || total < max * 0.75;
+/** An owner of less than an equal share finds room. Others find room while a quarter of the total is free. */
+function isWithinShare(total: number, held: number, max: number, owners: number): boolean {
+  return held < max / owners || total < max * 0.75;
 }

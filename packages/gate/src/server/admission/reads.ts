@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { good, limits, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
-import type { Holder } from "./holdings.ts";
+import type { KeyOwner } from "./shares.ts";
 import { Line, type Ticket } from "./line.ts";
 import { Turns, type Turn } from "./turns.ts";
 
@@ -39,9 +39,9 @@ export class Reads {
    *
    * @param gone aborts when the client has left
    */
-  async enter(kind: ReadKind, holder: Holder, gone: AbortController): Promise<Result<Read, Refusal>> {
+  async enter(kind: ReadKind, owner: KeyOwner, gone: AbortController): Promise<Result<Read, Refusal>> {
     const line = this.lines[kind];
-    const entered = await line.enter(holder, gone.signal);
+    const entered = await line.enter(owner, gone.signal);
     if (!entered.ok) return entered;
     const read = new Read(this.turns, line, entered.value, gone);
     if (gone.signal.aborted) read.leave();
@@ -136,7 +136,7 @@ export class Read {
     const items = source[Symbol.asyncIterator]();
     try {
       for (;;) {
-        if (performance.now() - this.#placedAt > placeMs && this.#line.isWanted(this.#ticket.holder)) this.leave();
+        if (performance.now() - this.#placedAt > placeMs && this.#line.isWanted(this.#ticket.owner)) this.leave();
         await this.again();
         if (this.signal.aborted) return;
         const item = await this.turns.run(() => items.next());

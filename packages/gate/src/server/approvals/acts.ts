@@ -16,8 +16,8 @@ import type { ActivePolicy } from "../policy/active-policy.ts";
 import { gateName } from "../policy/reserved-names.ts";
 import { isOwnCall, type DecidedByPersons, type Deciders } from "./deciders.ts";
 
-/** The amounts that open approvals hold, by their rows. */
-export type Holds = ReadonlyMap<number, readonly StoredEffect[]>;
+/** The amounts that open approvals reserve, by their rows. */
+export type Reservations = ReadonlyMap<number, readonly StoredEffect[]>;
 
 /** An act about approvals, and who did it. */
 export interface OwnedAct {
@@ -44,21 +44,21 @@ export function quorumNow(
 /**
  * Appends the row of an act, and keeps the approvals as it leaves them.
  *
- * @param holds what the approvals hold, so that it ends with them; absent if it has ended already
+ * @param reservations of the approvals, which end with them; absent if it has ended already
  * @returns the approvals afterwards
  */
 export function enact(
   { transaction, at }: TimedTransaction,
   { contract, mode }: Pick<ActivePolicy, "contract" | "mode">,
   { act, by, reason }: OwnedAct,
-  { approvals, holds }: { readonly approvals: readonly Approval[]; readonly holds?: Holds },
+  { approvals, reservations }: { readonly approvals: readonly Approval[]; readonly reservations?: Reservations },
 ): readonly Approval[] {
   transaction.change({ act: act.act, at, body: actBody(act), by, contract, mode, reason: `Svc: ${reason}` });
   const place = { seq: transaction.head.seq, at, by };
   return approvals.map((approval) => {
     const after = applyAct(approval, act, place);
     if (after === undefined) throw new Fault(`the approval of row ${approval.row} cannot take ${act.act}`);
-    if (holds !== undefined && !isOpen(after)) transaction.release(after.row, holds.get(after.row) ?? []);
+    if (reservations !== undefined && !isOpen(after)) transaction.release(after.row, reservations.get(after.row) ?? []);
     transaction.keepApproval(after);
     return after;
   });
@@ -69,14 +69,14 @@ export async function endDue(timed: TimedTransaction, policy: ActivePolicy): Pro
   const due = await timed.transaction.dueApprovals(timed.at);
   if (due.length === 0) return [];
   const rows = due.map(({ row }) => row).toSorted((a, b) => a - b);
-  const { holds } = await timed.transaction.approvals({ attaches: [], rows, keys: [], at: timed.at });
+  const { reservations } = await timed.transaction.approvals({ attaches: [], rows, keys: [], at: timed.at });
   const reason = due.length === 1 ? "an approval expired" : `${due.length} approvals expired`;
   const act = { act: { act: "approval.expire", rows }, by: gateName, reason } as const;
-  return enact(timed, policy, act, { approvals: due, holds: holdsByRow(holds) });
+  return enact(timed, policy, act, { approvals: due, reservations: groupReservations(reservations) });
 }
 
-export function holdsByRow(holds: readonly StoredEffect[]): Holds {
-  return Map.groupBy(holds, ({ seq }) => seq);
+export function groupReservations(reservations: readonly StoredEffect[]): Reservations {
+  return Map.groupBy(reservations, ({ seq }) => seq);
 }
 
 type FoundApprovals = Awaited<ReturnType<AppendTransaction["approvals"]>>;

@@ -32,7 +32,7 @@ import { answeredVerdict, type Canonical, type Verdict } from "../../../../core/
 import type { TimedTransaction } from "../policy/active-ledger.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import { gateName } from "../policy/reserved-names.ts";
-import { enact, endDue, holdsByRow, quorumNow, requireRows } from "./acts.ts";
+import { enact, endDue, groupReservations, quorumNow, requireRows } from "./acts.ts";
 import { ApprovableCall } from "./call.ts";
 import {
   stoppedCall,
@@ -53,7 +53,7 @@ export class BatchApprovals implements KnownApprovals {
   readonly #deciders: Deciders;
   #calls: readonly (ApprovableCall | undefined)[] | undefined;
   readonly #approvals = new Map<number, Approval>();
-  readonly #holds = new Map<number, readonly StoredEffect[]>();
+  readonly #reservations = new Map<number, readonly StoredEffect[]>();
   #grants: Map<number, KnownGrant> = new Map();
   #openInLedger = 0;
   readonly #openByKey = new Map<string, number>();
@@ -94,7 +94,7 @@ export class BatchApprovals implements KnownApprovals {
     });
     const ended = new Map(this.#expired.map((approval) => [approval.row, approval]));
     for (const approval of found.approvals) this.#approvals.set(approval.row, ended.get(approval.row) ?? approval);
-    for (const [row, holds] of holdsByRow(found.holds)) this.#holds.set(row, holds);
+    for (const [row, holds] of groupReservations(found.reservations)) this.#reservations.set(row, holds);
     this.#openInLedger = found.all;
     for (const [key, session, count] of found.open) this.#count(key, session, count);
     this.#grants = await knownGrants(transaction, calls);
@@ -130,10 +130,13 @@ export class BatchApprovals implements KnownApprovals {
   }
 
   /** The call's own approval, and the amounts that it holds. */
-  own(call: ApprovableCall): { readonly approval: Approval | undefined; readonly holds: readonly StoredEffect[] } {
-    if (this.isEmpty) return { approval: undefined, holds: [] };
+  own(call: ApprovableCall): {
+    readonly approval: Approval | undefined;
+    readonly reservations: readonly StoredEffect[];
+  } {
+    if (this.isEmpty) return { approval: undefined, reservations: [] };
     const approval = this.openWith(call.attach).find(({ asking }) => asking.binding === call.binding(asking.sessions));
-    return { approval, holds: approval === undefined ? [] : (this.#holds.get(approval.row) ?? []) };
+    return { approval, reservations: approval === undefined ? [] : (this.#reservations.get(approval.row) ?? []) };
   }
 
   at(row: number): Approval | undefined {
@@ -187,9 +190,9 @@ export class BatchApprovals implements KnownApprovals {
   }
 
   /** Adds the approval that a call has opened. */
-  add(approval: Approval, holds: readonly StoredEffect[]): void {
+  add(approval: Approval, reservations: readonly StoredEffect[]): void {
     this.put(approval);
-    this.#holds.set(approval.row, holds);
+    this.#reservations.set(approval.row, reservations);
     this.#countOpen(approval, 1);
   }
 
@@ -214,8 +217,8 @@ export class BatchApprovals implements KnownApprovals {
     this.#approvals.set(approval.row, { ...approval, status });
     this.#changed.delete(approval.row);
     this.#countOpen(approval, -1);
-    this.timed.transaction.release(approval.row, this.#holds.get(approval.row) ?? []);
-    this.#holds.delete(approval.row);
+    this.timed.transaction.release(approval.row, this.#reservations.get(approval.row) ?? []);
+    this.#reservations.delete(approval.row);
   }
 
   #countOpen({ key, session }: Approval, step: number): void {
@@ -308,7 +311,7 @@ class BatchCall implements CallJudge {
     if (!this.#batch.isEmpty) this.#call = this.#batch.approvable(this.#planned, this.#index);
     return this.#call === undefined
       ? valuesOf(this.#batch.timed.transaction, this.#planned)
-      : this.#call.values(this.#batch.own(this.#call).holds);
+      : this.#call.values(this.#batch.own(this.#call).reservations);
   }
 
   /** A call whose answer no approval can change gets no judgement, and its digests are not made. */
@@ -322,7 +325,7 @@ class BatchCall implements CallJudge {
     if (isAsked || named !== undefined) this.#call ??= this.#batch.approvable(this.#planned, this.#index);
     const call = this.#call;
     const own = call && this.#batch.own(call);
-    const left = own !== undefined && own.holds.length > 0 ? own.approval?.row : undefined;
+    const left = own !== undefined && own.reservations.length > 0 ? own.approval?.row : undefined;
     if (call === undefined || (!isAsked && named === undefined && left === undefined))
       return { answered, mode, how: undefined, outcome: undefined };
     const { timed } = this.#batch;

@@ -84,12 +84,12 @@ export class ApprovableCall {
   }
 
   /** The values of the call's counters, without the amounts that its own approval holds. */
-  values(holds: readonly StoredEffect[]): readonly (string | undefined)[] {
+  values(reservations: readonly StoredEffect[]): readonly (string | undefined)[] {
     return this.#lookups.map((lookup) => {
       const value = this.#transaction.counters.value(lookup);
-      if (value === undefined || holds.length === 0) return value;
+      if (value === undefined || reservations.length === 0) return value;
       const key = this.#transaction.digest(lookup.key);
-      return withoutOwn(value, holds, { ...lookup, key });
+      return withoutOwn(value, reservations, { ...lookup, key });
     });
   }
 

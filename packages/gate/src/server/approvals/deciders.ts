@@ -39,8 +39,8 @@ export class KeyDeciders {
   /** @param tenant whose keys decide; null is the root */
   of(tenant: string | null): Deciders {
     return {
-      voter: (name, at) => this.#keys?.held.voter({ name, tenant }, at),
-      asker: (name, at) => this.#keys?.held.asker({ name, tenant }, at) ?? { person: undefined, makers: [] },
+      voter: (name, at) => this.#keys?.known.voter({ name, tenant }, at),
+      asker: (name, at) => this.#keys?.known.asker({ name, tenant }, at) ?? { person: undefined, makers: [] },
       refresh: async () => this.#keys?.catchUp(),
     };
   }

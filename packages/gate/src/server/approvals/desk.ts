@@ -17,7 +17,7 @@ import type { ApprovalQuery } from "../../ledger/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import type { Exclusive, TimedTransaction } from "../policy/active-ledger.ts";
-import { endDue, enact, holdsByRow, quorumNow, requireRows, type Holds, type OwnedAct } from "./acts.ts";
+import { endDue, enact, groupReservations, quorumNow, requireRows, type Reservations, type OwnedAct } from "./acts.ts";
 import { notAnApprover, voterFor, type Deciders } from "./deciders.ts";
 import { createGrant, grantBodyIn } from "./grant-desk.ts";
 import type { AskedGrant } from "./grants.ts";
@@ -141,7 +141,10 @@ export class ApprovalDesk {
         decided.push({ approval, quorum: this.quorum(approval, at), receipt: undefined });
         continue;
       }
-      const [after = approval] = enact(timed, policy(), judged.value, { approvals: [approval], holds: open.holds });
+      const [after = approval] = enact(timed, policy(), judged.value, {
+        approvals: [approval],
+        reservations: open.reservations,
+      });
       into.changed.push(after);
       if (approval.status === "pending" && after.status === "approved") into.approved.push(after);
       const { seq, hash } = transaction.head;
@@ -174,7 +177,7 @@ export class ApprovalDesk {
     asked: readonly Pick<AskedDecision, "id">[],
   ): Promise<{
     readonly approvals: ReadonlyMap<number, Approval>;
-    readonly holds: Holds;
+    readonly reservations: Reservations;
     readonly kept: readonly { readonly row: StoredRow }[];
   }> {
     const rows = asked.flatMap(({ id }) => readApprovalId(id)?.row ?? []);
@@ -183,7 +186,7 @@ export class ApprovalDesk {
     requireRows(approvals.filter(isOpen), found);
     return {
       approvals: new Map(approvals.map((approval) => [approval.row, approval])),
-      holds: holdsByRow(found.holds),
+      reservations: groupReservations(found.reservations),
       kept: found.kept,
     };
   }
@@ -274,7 +277,7 @@ export class ApprovalDesk {
     const cancelled = { act, by: key, reason };
     const [after = approval] = enact(timed, this.#options.policy(), cancelled, {
       approvals: [approval],
-      holds: open.holds,
+      reservations: open.reservations,
     });
     const { seq, hash } = transaction.head;
     return good({ approval: after, quorum: this.quorum(after, at), receipt: { seq, hash } });

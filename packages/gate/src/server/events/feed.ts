@@ -123,7 +123,7 @@ export class EventFeed {
     this.#through = await this.#head();
     for (let before = Number.MAX_SAFE_INTEGER; ;) {
       const slice = await inTurn(() => ledger.tables.approvals({ before, limit: sliceMax, statuses: openStatuses }));
-      for (const approval of slice) this.#hold(approval);
+      for (const approval of slice) this.#keep(approval);
       before = slice.at(-1)?.row ?? 0;
       if (slice.length < sliceMax) break;
     }
@@ -138,7 +138,7 @@ export class EventFeed {
     this.#recent = [];
   }
 
-  #hold(approval: Approval): void {
+  #keep(approval: Approval): void {
     const { row, hash, at, tool, status, asking } = approval;
     const { decide_by: decideBy, needs, causes } = asking;
     const subject = { row, hash, at, tool, rules: Object.keys(causes), asking: { decideBy, needs } };

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
 import type { Logger } from "pino";
 import { limits } from "../../../../core/src/wire/mod.ts";
-import { Holdings } from "../admission/holdings.ts";
+import { Shares } from "../admission/shares.ts";
 import type { Key } from "../keys/keys.ts";
 import { connectionOf, destroySoon, letGo, type Connection } from "./connection.ts";
 import { Keyless } from "./keyless.ts";
@@ -45,7 +45,7 @@ export class Connections {
   readonly #reserve: number;
   readonly #keyedMax: number;
   readonly #keyless: Keyless;
-  readonly #keyed = new Holdings<Connection>();
+  readonly #keyed = new Shares<Connection>();
   // Closed sockets are removed at the next sweep. With a listener for this on each socket, the garbage collector kept
   // thousands of finished requests, because the server adds and removes its own listeners with each answer.
   readonly #open = new Set<Socket>();

@@ -168,7 +168,7 @@ async function showSession({ request, reply, service }: ConsoleCall): Promise<Fa
   const { name: ledger, verifiers } = gate.value.ledger;
   const vkeys = verifiers.map(({ text }) => text);
   const { mode } = gate.value.policy;
-  const { hasApprover: approvers } = service.keys.held;
+  const { hasApprover: approvers } = service.keys.known;
   const answer: SessionJson = { ...signedInJson(key, session), approvers, mode, ledger, vkeys };
   return sendJson(reply, JSON.stringify(answer));
 }

@@ -106,13 +106,13 @@ export class ConsoleDoor {
   ): Promise<Result<SignedIn, Refusal>> {
     const { keys, code: firstCode } = this.#parts;
     const digest = digestOf(text);
-    if (keys.held.findDigest(digest)?.tenant !== tenant) return bad(wrongKey);
+    if (keys.known.findDigest(digest)?.tenant !== tenant) return bad(wrongKey);
     await keys.catchUp(); // Another gate may have just revoked the key, or ended its sessions.
-    const key = keys.held.findDigest(digest);
+    const key = keys.known.findDigest(digest);
     if (key?.tenant !== tenant) return bad(wrongKey);
     const refusal = key.kind === undefined ? this.#charge(key) : refusalForKind(key);
     if (refusal !== undefined) return bad(refusal);
-    if (!keys.held.hasApprover && !firstCode.redeem(code)) {
+    if (!keys.known.hasApprover && !firstCode.redeem(code)) {
       firstCode.show();
       return bad(code === "" ? codeNeeded : codeWrong);
     }
@@ -139,7 +139,7 @@ export class ConsoleDoor {
     const confirmed = (await oidc?.finish(this.#placeOf(request, tenant), returned)) ?? bad(noProvider);
     if (!confirmed.ok) return confirmed;
     const { digest, known } = confirmed.value;
-    const key = keys.held.findDigest(digest);
+    const key = keys.known.findDigest(digest);
     if (key === undefined) return bad(wrongKey);
     const refusal = this.#charge(key);
     if (refusal !== undefined) return bad(refusal);
@@ -159,7 +159,7 @@ export class ConsoleDoor {
     const { keys, sessions } = this.#parts;
     const { cookie, pageSecret, session } = await sessions.open({
       keyDigest: digest,
-      row: keys.held.lastRow,
+      row: keys.known.lastRow,
       scope: this.#scopeOf(tenant),
     });
     return {
@@ -184,8 +184,8 @@ export class ConsoleDoor {
 
   #keyOf(session: Session): Key | undefined {
     const { keys, sessions } = this.#parts;
-    const key = sessions.isLive(session) ? keys.held.findDigest(session.keyDigest) : undefined;
-    return key === undefined || keys.held.isSessionEnded(key, session) ? undefined : key;
+    const key = sessions.isLive(session) ? keys.known.findDigest(session.keyDigest) : undefined;
+    return key === undefined || keys.known.isSessionEnded(key, session) ? undefined : key;
   }
 
   #scopeOf(tenant: string | null): string {

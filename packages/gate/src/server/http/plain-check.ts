@@ -37,7 +37,7 @@ export class PlainChecks {
     const { service, connections, outlet } = this.#options;
     const tenant = tenantOf(request, this.#options);
     if (tenant === undefined || !isPlain(request)) return false;
-    const key = service.keys.held.find(request.headers.authorization);
+    const key = service.keys.known.find(request.headers.authorization);
     if (key === undefined || key.tenant !== tenant || !key.scopes.has("check")) return false;
     connections.shows(request.socket, key);
     const exchange = startExchange(request, response);
@@ -117,8 +117,8 @@ async function decided(check: ArrivedCheck): Promise<Result<string, Refusal>> {
 async function gateFor({ service, tenant, exchange }: ArrivedCheck): Promise<Result<Gate, Refusal>> {
   const { keys, root, tenants } = service;
   const { request, response } = exchange;
-  if (!keys.held.isUnchanged(exchange.key as Key)) {
-    exchange.key = keys.held.find(request.headers.authorization);
+  if (!keys.known.isUnchanged(exchange.key as Key)) {
+    exchange.key = keys.known.find(request.headers.authorization);
     if (exchange.key === undefined) return bad(noKey);
   }
   if (tenant === null || tenants === undefined) return good(root);

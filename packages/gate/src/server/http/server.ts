@@ -96,7 +96,7 @@ function serverOptions(
     frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
       refuseWith(
         reply,
-        keys.held.find(request.headers.authorization) === undefined
+        keys.known.find(request.headers.authorization) === undefined
           ? noKey
           : unrouted(error, exchangeOf(request, reply), log),
       ),
@@ -148,7 +148,7 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, connections, 
       return;
     }
     if (access === undefined) {
-      exchange.credential = () => keys.held.find(request.headers.authorization);
+      exchange.credential = () => keys.known.find(request.headers.authorization);
       exchange.key = exchange.credential();
       const opens = door !== undefined && isVisit(request, basePath);
       if (opens && door.refusalForHost(request.raw) === undefined) {
@@ -164,7 +164,7 @@ function addKeyHooks(server: FastifyInstance, { service, basePath, connections, 
     const { exchange } = request;
     if (request.method !== "POST" || exchange?.key === undefined) return done();
     if (!keep(exchange)) return void reply.hijack();
-    if (exchange.session === undefined && keys.held.isUnchanged(exchange.key)) return done();
+    if (exchange.session === undefined && keys.known.isUnchanged(exchange.key)) return done();
     exchange.key = exchange.credential();
     return exchange.key === undefined ? refuseWith(reply, noKey) : done();
   });
@@ -252,7 +252,7 @@ function takeRequests(server: FastifyInstance, { keys }: Service, connections: C
   });
   server.server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     if (!connections.noteStart(request, response)) return;
-    if (keys.held.find(request.headers.authorization) !== undefined) response.writeContinue();
+    if (keys.known.find(request.headers.authorization) !== undefined) response.writeContinue();
     server.routing(request, response);
   });
   server.server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {

@@ -6,7 +6,7 @@ import type { Receipt } from "../../../../core/src/record/entry/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import { whyNot } from "../errors.ts";
 import { digestOf } from "./digest.ts";
-import { firstRecord, operatorKey } from "./held.ts";
+import { firstRecord, operatorKey } from "./known-keys.ts";
 import { recordBody } from "./record.ts";
 import type { KeyRing } from "./ring.ts";
 import { looksLikeKey, makeKey } from "./token.ts";
@@ -26,7 +26,7 @@ const name = "first";
 export async function makeFirstKey(ring: KeyRing, file: string): Promise<Result<Receipt | undefined, Refusal>> {
   let hasKey = false;
   const done = await ring.append(async () => {
-    const { recorded } = ring.held;
+    const { recorded } = ring.known;
     hasKey = recorded.some(({ revoked }) => !revoked);
     if (recorded.length > 0) return bad(refuse("conflict", allRevoked));
     const key = await keyInFile(file);

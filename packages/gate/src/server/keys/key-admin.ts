@@ -14,7 +14,7 @@ import {
   type RotateRequest,
   type UpdateRequest,
 } from "./requests.ts";
-import type { Key, KeyStanding } from "./held.ts";
+import type { Key, KeyStanding } from "./known-keys.ts";
 import type { KeyRing } from "./ring.ts";
 import { makeKey } from "./token.ts";
 
@@ -50,9 +50,9 @@ export async function listKeys(ring: KeyRing, { tenant }: KeyAdmin): Promise<rea
 
 /** Lists persons, who are for all tenants. A tenant's administrators see only those who use a key of the tenant. */
 export async function listPersons(ring: KeyRing, { tenant }: KeyAdmin): Promise<readonly string[]> {
-  if (tenant === null) return ring.held.persons;
+  if (tenant === null) return ring.known.persons;
   const used = new Set((await ring.list(tenant)).map(({ record }) => record.person));
-  return ring.held.persons.filter((person) => used.has(person));
+  return ring.known.persons.filter((person) => used.has(person));
 }
 
 /**
@@ -107,7 +107,7 @@ export async function addPerson(
     return bad(refuse("forbidden", "persons are for all tenants: only an administrator of the root adds them"));
   const name = read.value;
   const receipt = await ring.append(() => {
-    if (ring.held.persons.includes(name))
+    if (ring.known.persons.includes(name))
       return bad(refuse("conflict", `the person ${quote(name)} is on the list already`));
     return good({ by: by.id, act: "persons.add", body: { name }, reason: `Svc: ${by.id} added the person ${name}` });
   });
@@ -140,7 +140,7 @@ function groupsFor(known: KeyRecord, { person = known.person }: UpdateRequest): 
 }
 
 function unknownPerson(ring: KeyRing, { person }: Pick<KeyRecord, "person">): Refusal | undefined {
-  if (person === undefined || ring.held.persons.includes(person)) return undefined;
+  if (person === undefined || ring.known.persons.includes(person)) return undefined;
   return refuse(
     "invalid-request",
     `no person is called ${quote(person)}: add the person with \`svc-gate persons add\``,
@@ -166,7 +166,7 @@ async function createKey(ring: KeyRing, admin: KeyAdmin, body: unknown): Promise
   return recordChange(ring, by, key, () => {
     const stranger = unknownPerson(ring, record);
     if (stranger !== undefined) return bad(stranger);
-    const known = ring.held.standing(record);
+    const known = ring.known.standing(record);
     if (known !== undefined) return bad(refuse("conflict", takenName(known.record)));
     const reason = `Svc: ${by.id} made the key ${keyId(record)}, for ${purposeOf(record)}`;
     return good({ act: "keys.create", record, reason });
@@ -222,7 +222,7 @@ async function recordChange(
   });
   if (!receipt.ok) return receipt;
   const { seq, hash } = receipt.value;
-  const standing = changed && ring.held.standing(changed);
+  const standing = changed && ring.known.standing(changed);
   if (standing === undefined) throw new Error(`row ${seq} is missing from the keys in memory`);
   return good({ ...(key === undefined ? {} : { key }), ...keyJson(standing, ring.now()), receipt: { seq, hash } });
 }
@@ -279,7 +279,7 @@ function rotated(old: KeyRecord, digest: string, { overlapMs, expires }: RotateR
 const noSuchKey = "no key has that name; `svc-gate keys list` shows the names";
 
 function liveKey(ring: KeyRing, named: Named): Result<KeyRecord, Refusal> {
-  const record = ring.held.standing(named)?.record;
+  const record = ring.known.standing(named)?.record;
   if (record?.name !== named.name) return bad(refuse("not-found", noSuchKey));
   if (record.revoked) return bad(refuse("conflict", `the key ${quote(named.name)} is revoked`));
   return good(record);

@@ -18,6 +18,6 @@ export { otherFirstKey, recordFirstKey } from "./first-key-note.ts";
 export { openOfflineKeys } from "./offline.ts";
 export { type Scope } from "./record.ts";
 export { endOfSessions } from "./ended-sessions.ts";
-export { operatorKey, type Key } from "./held.ts";
+export { operatorKey, type Key } from "./known-keys.ts";
 export { KeyRing } from "./ring.ts";
 export { hasKeyForm, looksLikeKey } from "./token.ts";

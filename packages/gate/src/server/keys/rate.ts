@@ -1,5 +1,5 @@
 import type { Rate } from "../settings/rate.ts";
-import type { Key } from "./held.ts";
+import type { Key } from "./known-keys.ts";
 
 /** The rest of a key's rate after one request was charged. */
 export interface ChargeResult {

@@ -2,7 +2,7 @@ import type { Ledger } from "../../ledger/mod.ts";
 import type { Receipt } from "../../../../core/src/record/entry/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import type { AdminEvent, AdminEvents } from "../policy/admin-event.ts";
-import { HeldKeys, isSame, type KeyStanding } from "./held.ts";
+import { KnownKeys, isSame, type KeyStanding } from "./known-keys.ts";
 import { groupsEvent } from "./oidc-groups.ts";
 import type { KeyRecord } from "./record.ts";
 
@@ -22,7 +22,7 @@ const usesEveryMs = 60_000;
 /** Keeps the keys in memory equal to the administrative events in the root's ledger, the only store of keys. */
 export class KeyRing {
   /** The keys after the rows that this process has read. */
-  readonly held: HeldKeys;
+  readonly known: KnownKeys;
   readonly isTenant: (id: string) => boolean;
   readonly now: () => number;
   readonly #gate: AdminEvents;
@@ -36,7 +36,7 @@ export class KeyRing {
     this.#ledger = ledger;
     this.isTenant = isTenant;
     this.now = now;
-    this.held = new HeldKeys(firstKey, now);
+    this.known = new KnownKeys(firstKey, now);
     this.#timer = setInterval(() => void this.keepUses(), usesEveryMs).unref();
   }
 
@@ -49,7 +49,7 @@ export class KeyRing {
   /** Returns all keys, or the keys of one tenant, sorted by name. */
   async list(tenant?: string): Promise<readonly KeyStanding[]> {
     const noted = await this.#ledger.keyNotes.uses();
-    return [...this.held.standings]
+    return [...this.known.standings]
       .filter(([, { record }]) => tenant === undefined || record.tenant === tenant)
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
       .map(([id, { record, created, lastUsed }]) => {
@@ -61,19 +61,19 @@ export class KeyRing {
   /** Folds the changes since the last call, by this gate or by another gate on the same ledger. */
   async refresh(): Promise<void> {
     const { rows } = this.#ledger;
-    const { last, lastRow } = this.held;
+    const { last, lastRow } = this.known;
     const found = await rows.changes(Math.max(0, lastRow - 1));
     const [again] = found;
     if (last === undefined || (again !== undefined && isSame(last, again))) {
-      for (const change of found) this.held.fold(change);
+      for (const change of found) this.known.fold(change);
       return;
     }
     const all = await rows.changes(0);
     // A shorter history may come from a standby that is behind. Following it would make revoked keys valid again.
-    if (all.every((change) => this.held.hasFolded(change))) return;
+    if (all.every((change) => this.known.hasFolded(change))) return;
     // The last folded row is not in the ledger: only a lost server had it. It never took effect, so fold again.
-    this.held.forget();
-    for (const change of all) this.held.fold(change);
+    this.known.forget();
+    for (const change of all) this.known.fold(change);
   }
 
   /** Folds the changes that are not folded yet. A ledger that only this process writes has none between its own changes. */
@@ -86,7 +86,7 @@ export class KeyRing {
     this.#appending += 1;
     try {
       const done = await this.#gate.appendAdminEvent(async (transaction) => {
-        if (transaction.store.changed !== this.held.lastRow) await this.refresh();
+        if (transaction.store.changed !== this.known.lastRow) await this.refresh();
         return decide();
       });
       if (done.ok) await this.refresh();
@@ -104,7 +104,7 @@ export class KeyRing {
   async stateGroups(of: Pick<KeyRecord, "name" | "tenant">, groups: readonly string[]): Promise<Result<void, Refusal>> {
     await this.catchUp();
     const event = (): AdminEvent | undefined => {
-      const record = this.held.standing(of)?.record;
+      const record = this.known.standing(of)?.record;
       return record && groupsEvent(record, groups);
     };
     if (event() === undefined) return good(undefined);
@@ -117,7 +117,7 @@ export class KeyRing {
 
   /** Records when keys were used, if any was used since the last call. A failure is ignored. */
   async keepUses(): Promise<void> {
-    const uses = this.held.takeUses();
+    const uses = this.known.takeUses();
     if (uses.size > 0) await this.#ledger.keyNotes.keepUses(uses).catch(() => undefined);
   }
 

@@ -59,7 +59,7 @@ export class Sender {
   /** Ends a pause, so that a replay starts at once. */
   #nudge = new AbortController();
   #progress: Progress | undefined;
-  #heldAt = -Infinity;
+  #leasedAt = -Infinity;
   #isStored = true;
   #storedAt = 0;
   #hasStarted = false;
@@ -78,7 +78,7 @@ export class Sender {
 
   /** Reads how far the endpoint has got, without sending anything. Has no effect if another gate sends. */
   async look(): Promise<void> {
-    await this.#serially(() => this.#hold());
+    await this.#serially(() => this.#renewLease());
   }
 
   /** Stops, and stores how far it has got. */
@@ -105,7 +105,7 @@ export class Sender {
     let isListening = false;
     while (!signal.aborted && !feed.isClosed) {
       try {
-        if (!(await this.#serially(() => this.#hold()))) {
+        if (!(await this.#serially(() => this.#renewLease()))) {
           await this.#pause(renewMs);
           continue;
         }
@@ -142,8 +142,8 @@ export class Sender {
   }
 
   /** Takes or extends the right to send. Returns false if another gate has it. */
-  async #hold(byForce = false): Promise<boolean> {
-    if (this.#progress !== undefined && !byForce && this.#now() - this.#heldAt < renewMs) return true;
+  async #renewLease(byForce = false): Promise<boolean> {
+    if (this.#progress !== undefined && !byForce && this.#now() - this.#leasedAt < renewMs) return true;
     const { deliveries, endpoint, feed, owner } = this.#options;
     const note = await deliveries.take(endpoint.name, owner, leaseMs, byForce);
     this.#hasStarted = true;
@@ -151,7 +151,7 @@ export class Sender {
       this.#progress = undefined;
       return false;
     }
-    this.#heldAt = this.#now();
+    this.#leasedAt = this.#now();
     if (this.#progress !== undefined && !byForce) return true;
     const { row } = await feed.end();
     const known = readProgress(note);
@@ -167,7 +167,7 @@ export class Sender {
   }
 
   async #step(): Promise<boolean> {
-    if (!(await this.#hold()) || this.#progress === undefined) return false;
+    if (!(await this.#renewLease()) || this.#progress === undefined) return false;
     const due = dueNow(this.#progress, this.#now());
     const did = due === undefined ? await this.#read() : await this.#attempt(due);
     if (!did || performance.now() - this.#storedAt > storeEveryMs) await this.#store();
@@ -244,7 +244,7 @@ export class Sender {
   async replay(row: number): Promise<void> {
     await this.#serially(async () => {
       await this.#store();
-      await this.#hold(true);
+      await this.#renewLease(true);
       this.#change(replayedFrom(this.#current, row));
       await this.#store();
     });

@@ -53,7 +53,7 @@ export interface FoldSource extends OutcomeSource {
 
 /** The part of a transaction that puts counters in force. */
 interface AligningTransaction extends Pick<AppendTransaction, "head" | "keepCounter"> {
-  readonly counters: Pick<AppendTransaction["counters"], "hold">;
+  readonly counters: Pick<AppendTransaction["counters"], "reserve">;
   openApprovals(): Promise<readonly FoldedRow[]>;
 }
 
@@ -110,9 +110,9 @@ export async function alignCounters(
   const folds = coming.filter(({ startsEmpty }) => !startsEmpty);
   await catchUp(folds, source, (counter, found) => transaction.keepCounter(counter, found));
   for (const { owned: each, counter, progress, startsEmpty } of coming) {
-    const { identity: definition, mayHold } = each.counter;
+    const { identity: definition, mayReserve } = each.counter;
     await transaction.keepCounter({ definition, through: null, unknownThrough: progress.unknownThrough }, []);
-    if (mayHold && !startsEmpty) await holdOpen(each, counter, transaction, source);
+    if (mayReserve && !startsEmpty) await reserveForOpen(each, counter, transaction, source);
   }
   return coming.map(({ owned: { counter }, progress: { rows, events, unknownThrough }, startsEmpty }) => {
     return { counter: counter.name, rows, events, unknownThrough, startsEmpty };
@@ -120,7 +120,7 @@ export async function alignCounters(
 }
 
 /** Adds what open approvals hold to a counter that comes into force. The store has some of it if the counter came back. */
-async function holdOpen(
+async function reserveForOpen(
   owned: OwnedCounter,
   counter: string,
   transaction: AligningTransaction,
@@ -131,7 +131,7 @@ async function holdOpen(
     const updates = leaf === undefined ? undefined : recountRow(owned, leaf, row.evidence);
     if (updates === undefined) uncounted?.(counter, row, leaf?.at ?? 0);
     for (const { key, amount, held } of updates ?? [])
-      if (held === true) transaction.counters.hold({ counter, key, amount, seq: row.seq, at: leaf?.at ?? 0 });
+      if (held === true) transaction.counters.reserve({ counter, key, amount, seq: row.seq, at: leaf?.at ?? 0 });
   }
 }
 

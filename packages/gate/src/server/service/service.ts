@@ -49,8 +49,8 @@ export interface ServiceOptions {
   readonly metrics: Metrics;
   /** The most connections at once. */
   readonly connections: number;
-  /** The memory that waiting checks hold. While they hold some, reads wait. */
-  readonly budget?: Pick<Budget, "held">;
+  /** The memory that waiting checks use. While they use some, reads wait. */
+  readonly budget?: Pick<Budget, "bytesUsed">;
   /** Undefined if no endpoint of webhooks is set. */
   readonly notifier?: Notifier | undefined;
   /** Undefined if no collector is set. */
@@ -102,7 +102,7 @@ export class Service {
     this.connections = options.connections;
     this.waits = waitPlaces(options.connections);
     this.streams = streamPlaces(options.connections);
-    this.reads = new Reads(() => (options.budget?.held ?? 0) > 0);
+    this.reads = new Reads(() => (options.budget?.bytesUsed ?? 0) > 0);
   }
 
   /** The gate of the root (null) or of a tenant, if it is open now. */
@@ -145,7 +145,7 @@ export class Service {
       waitingReads: this.reads.waiting,
       rows: sum(gates.map(({ ledger }) => ledger.head.seq)),
       inForce: { contract, mode },
-      keys: this.keys.held.live,
+      keys: this.keys.known.live,
       tenants: open.length,
       ready: (await this.root.unready()) === undefined,
       waiting: await waitingIn(gates),

@@ -48,8 +48,8 @@ async function signInBy(
   const { redeemedMax: max, tooMany } = provider;
   const places = { ofKeyMax: max, ofTenantMax: max, max, waitingOfKeyMax: limits.readsWaitingMax };
   const line = new Line({ ...places, refusal: () => tooMany });
-  const enter: ConstructorParameters<typeof OidcSignIn>[0]["enter"] = async (holder, signal) => {
-    const ticket = await line.enter(holder, signal);
+  const enter: ConstructorParameters<typeof OidcSignIn>[0]["enter"] = async (owner, signal) => {
+    const ticket = await line.enter(owner, signal);
     return ticket.ok ? good(() => line.leave(ticket.value)) : ticket;
   };
   return new provider.OidcSignIn({ ...parts, readJson: readPrivateJson, enter });

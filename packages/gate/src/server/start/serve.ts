@@ -128,7 +128,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
       await ops?.close();
       throw error;
     });
-    const operated = { address, key: keys.held.makeOperatorKey(), cert: tls?.cert };
+    const operated = { address, key: keys.known.makeOperatorKey(), cert: tls?.cert };
     const operator = await openOperatorDoor(config.dataDir, operated, log);
     const open = openFilesWarning(config);
     if (open !== undefined) log.warn(open);
@@ -171,11 +171,11 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
 
 /** Follows what other gates have changed, also while no call comes here: else /health and the console show an old mode. */
 function followOthers(keys: KeyRing, gate: Gate): () => Promise<void> {
-  let followed = keys.held.lastRow;
+  let followed = keys.known.lastRow;
   let isWaiting = false;
   return async () => {
     await keys.refresh();
-    const { lastRow } = keys.held;
+    const { lastRow } = keys.known;
     if (lastRow === followed || isWaiting) return;
     isWaiting = true;
     const passed = await gate.passHead(true).finally(() => (isWaiting = false));
@@ -302,13 +302,13 @@ async function openKeys(
   if (first?.warning !== undefined) log.warn(first.warning);
   const isTenant = (id: string): boolean => tenants?.has(id) === true;
   const keys = await KeyRing.open({ gate, ledger: gate.ledger, firstKey: first?.digest, isTenant });
-  if (keys.held.isEmpty && first === undefined) throw keys.held.recorded.length === 0 ? noKey : allRevoked;
-  if (keys.held.isFirstKeyReplaced && apiKey !== undefined)
+  if (keys.known.isEmpty && first === undefined) throw keys.known.recorded.length === 0 ? noKey : allRevoked;
+  if (keys.known.isFirstKeyReplaced && apiKey !== undefined)
     log.warn(
       "the key `default` was rotated or revoked, so the gate refuses SVC_API_KEY, at the latest when the overlap of the " +
         "rotation ends: remove SVC_API_KEY from the settings",
     );
-  if (!keys.held.isFirstKeyReplaced || first?.made === undefined) return { keys, first };
+  if (!keys.known.isFirstKeyReplaced || first?.made === undefined) return { keys, first };
   log.warn(
     `a row of the ledger rotated or revoked the key \`default\`, so the new key in ${first.made.file} is refused with 401: ` +
       "make a key with `svc-gate keys create NAME`",

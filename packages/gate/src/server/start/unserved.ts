@@ -103,7 +103,7 @@ async function askedOn<Value>(
     readSources: () => Promise.resolve(good([])),
   });
   const server = makeServer({ service, basePath: "", log, tls: undefined });
-  const operator = keys.held.makeOperatorKey();
+  const operator = keys.known.makeOperatorKey();
   try {
     return await work(async ({ method, path, body, key = operator }) => {
       const type = body === undefined ? {} : { "content-type": "application/json" };

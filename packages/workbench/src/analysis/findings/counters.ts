@@ -3,7 +3,7 @@ import { walk, type Core, type CounterDocument, type Syntax } from "../../../../
 import { directionOf } from "../formula/direction.ts";
 import type { Finding } from "./finding.ts";
 import { impossible } from "../formula/reasoner.ts";
-import { heldName, isFalse, presenceOf, readsRoot, type Subject } from "../formula/subject.ts";
+import { reservedName, isFalse, presenceOf, readsRoot, type Subject } from "../formula/subject.ts";
 
 /** Counters that the agent can escape, or that count the wrong calls. */
 export function findInCounters(subjects: readonly Subject[]): readonly Finding[] {
@@ -40,7 +40,7 @@ interface Use {
   /** A higher count makes the verdict milder: it proves that an action was done. */
   readonly proves: boolean;
   /** It reads what parked calls hold, and not the whole counter. */
-  readonly isHeld: boolean;
+  readonly isReserved: boolean;
 }
 
 type KeyRoot = "session" | "key" | "gate" | "input" | "platform";
@@ -56,7 +56,7 @@ function countersOf(subjects: readonly Subject[]): readonly CounterInUse[] {
       id,
       document: counter,
       of: subjects.filter(({ tool }) => counter.of.some(({ text }) => fits(text, tool))),
-      uses: subjects.flatMap((subject) => [...usesIn(subject, id, false), ...usesIn(subject, heldName(id), true)]),
+      uses: subjects.flatMap((subject) => [...usesIn(subject, id, false), ...usesIn(subject, reservedName(id), true)]),
       parts: new Set(counter.per.flatMap(({ syntax, text }) => keyRoot(text, syntax, document.lets))),
       chosen: counter.per.find(({ syntax, text }) => keyRoot(text, syntax, document.lets).includes("input"))?.syntax
         .span,
@@ -78,7 +78,7 @@ function keyRoot(text: string, syntax: Syntax, lets: ReadonlyMap<string, Syntax>
   return definition === undefined ? [] : keyRoot("", definition, lets);
 }
 
-function usesIn(subject: Subject, id: string, isHeld: boolean): readonly Use[] {
+function usesIn(subject: Subject, id: string, isReserved: boolean): readonly Use[] {
   const { rules, requirements } = subject;
   const strict = rules.filter(({ verdict }) => verdict !== "ALLOW");
   const milder = subject.route.otherwise === "ALLOW" ? [] : rules.filter(({ verdict }) => verdict === "ALLOW");
@@ -91,7 +91,7 @@ function usesIn(subject: Subject, id: string, isHeld: boolean): readonly Use[] {
     if (!reads(core)) return [];
     const { grows, shrinks } = directionOf(core, id);
     const [limits, proves] = restricts ? [grows, shrinks] : [shrinks, grows];
-    return [{ subject, core, span: core.span, limits, proves, isHeld }];
+    return [{ subject, core, span: core.span, limits, proves, isReserved }];
   });
 }
 
@@ -114,8 +114,8 @@ function keyFindings(counter: CounterInUse, all: readonly CounterInUse[]): reado
     ];
   }
   // What one session may hold is a limit on parked calls, not a budget.
-  const isHeldOnly = uses.every(({ limits, isHeld }) => !limits || isHeld);
-  if (!parts.has("session") || isHeldOnly || !isBudget(counter)) return [];
+  const isReservedOnly = uses.every(({ limits, isReserved }) => !limits || isReserved);
+  if (!parts.has("session") || isReservedOnly || !isBudget(counter)) return [];
   return [
     {
       code: "session-budget",

@@ -21,7 +21,7 @@ export function findInRules(subjects: readonly Subject[]): readonly Finding[] {
   for (const subject of subjects) {
     const [first] = subject.requirements;
     if (first === undefined || !impossible(subject)) open.push(subject);
-    else findings.push(requiresNeverHold(subject, first.when));
+    else findings.push(requiresNeverTrue(subject, first.when));
   }
   for (const each of rulesOf(open)) {
     const found = findInRule(each);
@@ -33,7 +33,7 @@ export function findInRules(subjects: readonly Subject[]): readonly Finding[] {
   return findings;
 }
 
-function requiresNeverHold({ tool }: Subject, when: Core): Finding {
+function requiresNeverTrue({ tool }: Subject, when: Core): Finding {
   return {
     code: "requires-never-hold",
     span: when.span,

@@ -35,8 +35,8 @@ function findingOf({ path, span }: DeclaredFact, { tool, why }: Loose): Finding 
 /** Why an approval of the tool should be bound to the fact; undefined if it is, or if it does not matter. */
 function looseIn(plan: ToolPlan, fact: DeclaredFact, all: readonly ToolPlan[]): Loose | undefined {
   const { tool } = plan;
-  if (fact.kind === "other" || plan.subject.some((bound) => holds(bound, fact.path))) return undefined;
-  const causes = causesOf(plan).filter(({ terms: { pins } }) => !pins.some((pin) => holds(pin, fact.path)));
+  if (fact.kind === "other" || plan.subject.some((bound) => isTrue(bound, fact.path))) return undefined;
+  const causes = causesOf(plan).filter(({ terms: { pins } }) => !pins.some((pin) => isTrue(pin, fact.path)));
   if (causes.length === 0 || isTied(plan, fact.path)) return undefined;
   if (isIdentity(fact) && !hasBoundId(plan, fact.path) && all.some((each) => isRead(each, fact.path)))
     return { tool, why: "its name says whose money or data the call uses" };
@@ -58,13 +58,13 @@ function hasBoundId({ subject }: ToolPlan, path: string): boolean {
 }
 
 /** Is the fact the bound one, or inside it? */
-function holds(bound: string, path: string): boolean {
+function isTrue(bound: string, path: string): boolean {
   return path === bound || path.startsWith(`${bound}.`);
 }
 
 /** Does the expression read the fact's value, alone or within an object? */
 function reads(core: Core, path: string): boolean {
-  return readMembers([core]).some((read) => read.type.kind !== "boolean" && holds(read.path, path));
+  return readMembers([core]).some((read) => read.type.kind !== "boolean" && isTrue(read.path, path));
 }
 
 /** Does anything read the fact for a call of the tool? A fact that nothing reads is an unused fact. */
@@ -85,7 +85,7 @@ function isRead({ routes, writers, readers }: ToolPlan, path: string): boolean {
 function isTied({ routes, subject }: ToolPlan, path: string): boolean {
   const isBound = (core: Core): boolean => {
     const other = memberPath(core);
-    return other !== undefined && (other.startsWith("input.") || subject.some((bound) => holds(bound, other)));
+    return other !== undefined && (other.startsWith("input.") || subject.some((bound) => isTrue(bound, other)));
   };
   const ties = (core: Core, operator: "!=" | "=="): boolean =>
     core.op === "binary" &&

@@ -224,7 +224,7 @@ function fits(value: Value, part: Core, literals: readonly Literal[]): boolean {
         minus(sum, times(linearOf(withValue(core, part, value)), times(constantForm(factor), -1).constant)),
       constantForm(literal.form.constant),
     );
-    return form.terms.size > 0 || numberHolds(literal.kind, form, literal.kind === "at-least" && literal.strict);
+    return form.terms.size > 0 || isNumberTrue(literal.kind, form, literal.kind === "at-least" && literal.strict);
   });
 }
 
@@ -241,7 +241,7 @@ function withValue(core: Core, part: Core, value: Value): Core {
 
 const knownWithValue = new WeakMap<Core, Map<string, Core>>();
 
-function numberHolds(kind: "at-least" | "zero" | "nonzero", form: Linear, strict: boolean): boolean {
+function isNumberTrue(kind: "at-least" | "zero" | "nonzero", form: Linear, strict: boolean): boolean {
   const isPositive = feasible([{ form, strict: true }]);
   const isZero = !isPositive && feasible([{ form, strict: false }]);
   if (kind === "zero") return isZero;
@@ -274,9 +274,9 @@ function foldsFit(tests: readonly Test[], { world, looks }: Search): boolean {
   for (const { core, positive } of folds) {
     if (!positive || core.op !== "fold" || core.test === undefined) continue;
     const inside = withItem(world, core.slot, core.range);
-    const holds = formulaOf(core.test);
+    const isTrue = formulaOf(core.test);
     const denied = folds.flatMap((other) => deniedItem(other, core));
-    if (!possible([holds, ...denied], inside, looks)) return false;
+    if (!possible([isTrue, ...denied], inside, looks)) return false;
   }
   return true;
 }

@@ -27,7 +27,7 @@ export interface Subject {
 /** A condition that is true, or false. */
 export interface Condition {
   readonly core: Core;
-  readonly holds: boolean;
+  readonly isTrue: boolean;
 }
 
 export function subjectsOf(policySet: PolicySet): readonly Subject[] {
@@ -40,7 +40,7 @@ export function subjectsOf(policySet: PolicySet): readonly Subject[] {
 }
 
 /** The name of the part of a counter that parked calls hold: `counters.x.held` in a contract. */
-export function heldName(counter: string): string {
+export function reservedName(counter: string): string {
   return `${counter}.held`;
 }
 
@@ -57,9 +57,11 @@ function subjectOf(document: ContractDocument, tool: string, route: Route): Subj
       input: shapeOf(route.schemas.input),
       platform: shapeOf(route.schemas.platform),
       ranges: new Map(),
-      whole: new Set(counting.map(([name]) => `${document.name}.${name}`).flatMap((name) => [name, heldName(name)])),
+      whole: new Set(
+        counting.map(([name]) => `${document.name}.${name}`).flatMap((name) => [name, reservedName(name)]),
+      ),
     },
-    context: requirements.map(({ when }) => ({ core: when, holds: true })),
+    context: requirements.map(({ when }) => ({ core: when, isTrue: true })),
   };
 }
 
@@ -126,11 +128,11 @@ export function shortName(id: string): string {
 }
 
 export function isTrue(core: Core): Condition {
-  return { core, holds: true };
+  return { core, isTrue: true };
 }
 
 export function isFalse(core: Core): Condition {
-  return { core, holds: false };
+  return { core, isTrue: false };
 }
 
 /** Does an expression read a root, such as `input`? */

@@ -23,7 +23,7 @@ export function foldSym(translator: Translator, core: Fold, bound: Bindings, key
 
 /** The evaluation of a fold for one item. */
 interface Body {
-  readonly test: (value: Sym, key: string) => { readonly holds: Term; readonly fails: Term };
+  readonly test: (value: Sym, key: string) => { readonly isTrue: Term; readonly fails: Term };
   readonly make: (value: Sym, key: string) => Evaluated;
   /** Does the test fail, or the result for an item that the test accepts? */
   readonly fails: (value: Sym, key: string) => Term;
@@ -34,12 +34,12 @@ interface Body {
 function bodyOf(translator: Translator, core: Fold, bound: Bindings): Body {
   const inside = (value: Sym, key: string): Bindings => new Map([...bound, [core.slot, { value, key }]]);
   const test: Body["test"] = (value, key) =>
-    core.test === undefined ? { holds: "true", fails: "false" } : translator.condition(core.test, inside(value, key));
+    core.test === undefined ? { isTrue: "true", fails: "false" } : translator.condition(core.test, inside(value, key));
   const make: Body["make"] = (value, key) =>
     core.body === undefined ? { value, fails: "false" } : translator.evaluate(core.body, inside(value, key));
   const fails: Body["fails"] = (value, key) => {
     const tested = test(value, key);
-    return or(tested.fails, and(tested.holds, make(value, key).fails));
+    return or(tested.fails, and(tested.isTrue, make(value, key).fails));
   };
   return { test, make, fails, name: translator.key(core.range, bound) };
 }
@@ -47,12 +47,12 @@ function bodyOf(translator: Translator, core: Fold, bound: Bindings): Body {
 /** One item after another, as the engine evaluates them. */
 function ofFew({ macro }: Fold, items: readonly Single[], body: Body): Evaluated {
   const tests = items.map(({ value }, at) => body.test(value, `${body.name}#${at}`));
-  const holds = items.map(({ isThere }, at) => and(isThere, tests[at]?.holds ?? "false"));
+  const isTrue = items.map(({ isThere }, at) => and(isThere, tests[at]?.isTrue ?? "false"));
   const failed = items.map(({ isThere, value }, at) => and(isThere, body.fails(value, `${body.name}#${at}`)));
   if (macro === "exists" || macro === "all") {
     const stops = items.map(({ isThere }, at) => {
-      const test = tests[at] ?? { holds: "false", fails: "false" };
-      return and(isThere, not(test.fails), macro === "exists" ? test.holds : not(test.holds));
+      const test = tests[at] ?? { isTrue: "false", fails: "false" };
+      return and(isThere, not(test.fails), macro === "exists" ? test.isTrue : not(test.isTrue));
     });
     const fails = or(...failed.map((each, at) => and(each, ...stops.slice(0, at).map(not))));
     const stopped = or(...stops);
@@ -60,11 +60,11 @@ function ofFew({ macro }: Fold, items: readonly Single[], body: Body): Evaluated
   }
   const fails = or(...failed);
   if (macro === "exists_one") {
-    const count = sum(["0.0", ...holds.map((each) => choose(each, "1.0", "0.0"))]);
+    const count = sum(["0.0", ...isTrue.map((each) => choose(each, "1.0", "0.0"))]);
     return { value: { kind: "boolean", term: equal(count, "1.0") }, fails };
   }
   const parts = items.map(({ value }, at): ListPart => ({
-    isThere: holds[at] ?? "false",
+    isThere: isTrue[at] ?? "false",
     value: body.make(value, `${body.name}#${at}`).value,
   }));
   return { value: { kind: "list", parts }, fails };
@@ -84,8 +84,8 @@ function ofAny({ world }: Translator, { core, list, body, key }: Whole): Evaluat
     case "exists":
     case "all": {
       const stops = some(list, name, (value, item) => {
-        const { holds, fails } = body.test(value, item);
-        return and(not(fails), core.macro === "exists" ? holds : not(holds));
+        const { isTrue, fails } = body.test(value, item);
+        return and(not(fails), core.macro === "exists" ? isTrue : not(isTrue));
       });
       return {
         value: { kind: "boolean", term: core.macro === "exists" ? stops : not(stops) },
@@ -94,7 +94,7 @@ function ofAny({ world }: Translator, { core, list, body, key }: Whole): Evaluat
     }
     case "exists_one": {
       const term = world.unknown(key);
-      const found = some(list, name, (value, item) => body.test(value, item).holds);
+      const found = some(list, name, (value, item) => body.test(value, item).isTrue);
       world.script.assert(implies(term, found));
       return { value: { kind: "boolean", term }, fails: failsAnywhere() };
     }
@@ -120,13 +120,13 @@ function ofAny({ world }: Translator, { core, list, body, key }: Whole): Evaluat
   function taken(part: ListPart, at: number): ListPart {
     if ("value" in part) {
       const item = `${name}#${at}`;
-      const { holds } = body.test(part.value, item);
-      return { isThere: and(part.isThere, holds), value: body.make(part.value, item).value };
+      const { isTrue } = body.test(part.value, item);
+      return { isThere: and(part.isThere, isTrue), value: body.make(part.value, item).value };
     }
     return {
       isThere: part.isThere,
       symbol: part.symbol,
-      takes: (item) => and(part.takes(item), body.test(part.make(item), `${name}#${item.id}`).holds),
+      takes: (item) => and(part.takes(item), body.test(part.make(item), `${name}#${item.id}`).isTrue),
       make: (item) => body.make(part.make(item), `${name}#${item.id}`).value,
       isWhole: part.isWhole && core.macro === "map" && core.test === undefined,
     };

@@ -61,9 +61,9 @@ export class Script {
    */
   matches(text: Term, pattern: Term): Term {
     return this.#made.getOrInsertComputed(`${text} matches ${pattern}`, () => {
-      const holds = this.constant("Bool");
-      this.assert(`(ite ${holds} (str.in_re ${text} ${pattern}) (str.in_re ${text} (re.comp ${pattern})))`);
-      return holds;
+      const isTrue = this.constant("Bool");
+      this.assert(`(ite ${isTrue} (str.in_re ${text} ${pattern}) (str.in_re ${text} (re.comp ${pattern})))`);
+      return isTrue;
     });
   }
 

@@ -23,7 +23,7 @@ export interface Sight {
 }
 
 interface Everywhere {
-  readonly holds: Term;
+  readonly isTrue: Term;
   readonly of: (item: SymbolicValue) => Term;
 }
 
@@ -160,11 +160,11 @@ export class SymbolicValue {
     const exception = this.#newItem();
     const there = of(exception);
     if (there === "true") return "true";
-    const holds = this.#script.constant("Bool");
-    this.#script.assert(or(holds, and(`(> ${this.length} 0)`, not(there))));
-    this.#everywhere.push({ holds, of });
+    const isTrue = this.#script.constant("Bool");
+    this.#script.assert(or(isTrue, and(`(> ${this.length} 0)`, not(there))));
+    this.#everywhere.push({ isTrue, of });
     this.#done.push(0);
-    return holds;
+    return isTrue;
   }
 
   /**
@@ -175,11 +175,11 @@ export class SymbolicValue {
   settle(rounds: number): boolean {
     let said = false;
     if (rounds > 0) {
-      for (const [at, { holds, of }] of this.#everywhere.entries()) {
+      for (const [at, { isTrue, of }] of this.#everywhere.entries()) {
         const from = this.#done[at] ?? 0;
         const items = this.items.slice(from);
         this.#done[at] = this.items.length;
-        for (const item of items) this.#script.assert(implies(and(holds, `(> ${this.length} 0)`), of(item)));
+        for (const item of items) this.#script.assert(implies(and(isTrue, `(> ${this.length} 0)`), of(item)));
         said ||= items.length > 0;
       }
     }

@@ -48,9 +48,9 @@ export class Translator {
   }
 
   /** A condition: when it is true, and when it fails. */
-  condition(core: Core, bound?: Bindings): { readonly holds: Term; readonly fails: Term } {
+  condition(core: Core, bound?: Bindings): { readonly isTrue: Term; readonly fails: Term } {
     const { value, fails } = this.evaluate(core, bound);
-    return { holds: truth(value), fails };
+    return { isTrue: truth(value), fails };
   }
 
   key(core: Core, bound: Bindings): string {
@@ -89,8 +89,8 @@ export class Translator {
       case "index":
         return this.#index(core, bound, key);
       case "not": {
-        const { holds, fails } = this.condition(core.of, bound);
-        return { value: { kind: "boolean", term: not(holds) }, fails };
+        const { isTrue, fails } = this.condition(core.of, bound);
+        return { value: { kind: "boolean", term: not(isTrue) }, fails };
       }
       case "negate": {
         const { value, fails } = this.evaluate(core.of, bound);
@@ -192,16 +192,16 @@ export class Translator {
     const left = this.condition(core.left, bound);
     const right = this.condition(core.right, bound);
     const isAnd = core.op === "and";
-    const goesOn = isAnd ? left.holds : not(left.holds);
-    const term = isAnd ? and(left.holds, right.holds) : or(left.holds, right.holds);
+    const goesOn = isAnd ? left.isTrue : not(left.isTrue);
+    const term = isAnd ? and(left.isTrue, right.isTrue) : or(left.isTrue, right.isTrue);
     return { value: { kind: "boolean", term }, fails: or(left.fails, and(goesOn, right.fails)) };
   }
 
   #conditional(core: Core & { op: "conditional" }, bound: Bindings, key: string): Evaluated {
     const test = this.condition(core.test, bound);
     const [yes, no] = [this.evaluate(core.yes, bound), this.evaluate(core.no, bound)];
-    const fails = or(test.fails, choose(test.holds, yes.fails, no.fails));
-    const value = merge(test.holds, yes.value, no.value, isSingle(core.type));
+    const fails = or(test.fails, choose(test.isTrue, yes.fails, no.fails));
+    const value = merge(test.isTrue, yes.value, no.value, isSingle(core.type));
     return value === undefined ? this.opaque(core, key, fails) : { value, fails };
   }
 

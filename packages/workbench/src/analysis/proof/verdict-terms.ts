@@ -49,7 +49,11 @@ export class PlanTerms {
   admitted(): Term {
     const { routes } = this.#plan;
     const [presence, requires] = [routes.flatMap((route) => route.presence), routes.flatMap((route) => route.requires)];
-    return and(this.#allHold(presence), ...routes.map((route) => this.#meetsSchemas(route)), this.#allHold(requires));
+    return and(
+      this.#areAllTrue(presence),
+      ...routes.map((route) => this.#meetsSchemas(route)),
+      this.#areAllTrue(requires),
+    );
   }
 
   verdict(): VerdictTerms {
@@ -67,11 +71,11 @@ export class PlanTerms {
     return this.#world.script.shared("Bool", term);
   }
 
-  #allHold(requirements: readonly Requirement[]): Term {
+  #areAllTrue(requirements: readonly Requirement[]): Term {
     return and(
       ...requirements.map(({ when }) => {
-        const { holds, fails } = this.#translator.condition(when);
-        return and(holds, not(fails));
+        const { isTrue, fails } = this.#translator.condition(when);
+        return and(isTrue, not(fails));
       }),
     );
   }
@@ -96,11 +100,11 @@ export class PlanTerms {
     const fired: Term[] = [];
     for (const { when, verdict, shows, observed } of rules) {
       if (observed) continue;
-      const { holds, fails } = this.#translator.condition(when);
-      const wrong = or(fails, and(holds, this.#anyFails(shows)));
-      blocks.push(verdict === "BLOCK" ? or(wrong, holds) : wrong);
-      if (verdict === "ESCALATE") escalates.push(and(holds, not(fails)));
-      fired.push(or(fails, holds));
+      const { isTrue, fails } = this.#translator.condition(when);
+      const wrong = or(fails, and(isTrue, this.#anyFails(shows)));
+      blocks.push(verdict === "BLOCK" ? or(wrong, isTrue) : wrong);
+      if (verdict === "ESCALATE") escalates.push(and(isTrue, not(fails)));
+      fired.push(or(fails, isTrue));
     }
     const none = not(or(...fired));
     blocks.push(and(none, otherwise === "BLOCK" ? "true" : this.#anyFails(otherwiseShows)));
@@ -115,13 +119,13 @@ export class PlanTerms {
   /** The call should update a counter but cannot: its key is too long, or a part of it fails. */
   #cannotMove(counter: Counter, { when, per, values }: ToolPlan["writers"][number]["reads"]): Term {
     if (this.#closed.has(counter.identity)) return this.#world.unknown(`${counter.identity} cannot be moved`);
-    const condition = when === undefined ? { holds: "true", fails: "false" } : this.#translator.condition(when);
+    const condition = when === undefined ? { isTrue: "true", fails: "false" } : this.#translator.condition(when);
     const amount = counter.remembers
       ? or(this.#anyFails(values), this.#world.unknown(`${counter.identity} cannot remember`))
       : this.#anyFails(values);
     const session = per.includes("session") ? this.#world.hasSession : "true";
     const wrong = or(keyFails(this.#translator, per), and(session, amount));
-    return or(condition.fails, and(condition.holds, wrong));
+    return or(condition.fails, and(condition.isTrue, wrong));
   }
 }
 

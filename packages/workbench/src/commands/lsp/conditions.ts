@@ -20,7 +20,7 @@ const roots: readonly Suggestion[] = [
   ["now", "the time of the check, a timestamp"],
 ].map(([name = "", detail = ""]) => ({ name, kind: "root", detail }));
 
-const heldPart: Suggestion = {
+const reservedPart: Suggestion = {
   name: "held",
   kind: "member",
   detail: "the amount of parked calls, for a counter with `counting: possible`",
@@ -43,7 +43,7 @@ export function suggest(outline: Outline, location: CursorLocation): readonly Su
     return /[)\]"'`]\.\??\w*$/.test(location.before) ? methods([]) : firstSuggestions(outline, location);
   if (root === "limits" || root === "counters") {
     if (rest.length === 0) return namesUnder(outline, root).map((name) => member(name, find(outline, root, name)));
-    return root === "counters" && rest.length === 1 ? [heldPart, ...methods([])] : methods([]);
+    return root === "counters" && rest.length === 1 ? [reservedPart, ...methods([])] : methods([]);
   }
   if (root === "session") return [{ name: "present", kind: "member", detail: "does the check belong to a session?" }];
   const schemas = schemasOf(outline, location, root);

@@ -8,7 +8,7 @@ import { Clock, systemTime } from "../../../../../packages/gate/src/server/polic
 import { noContracts } from "../../../../../packages/gate/src/server/policy/contracts.ts";
 import { openGate } from "../../../../../packages/gate/src/server/service/gate.ts";
 import { addPerson, changeKey, KeyRing } from "../../../../../packages/gate/src/server/keys/keys.ts";
-import { operatorKey } from "../../../../../packages/gate/src/server/keys/held.ts";
+import { operatorKey } from "../../../../../packages/gate/src/server/keys/known-keys.ts";
 import type { KeyRingOptions } from "../../../../../packages/gate/src/server/keys/ring.ts";
 import { openLedger } from "../../../../../packages/gate/src/ledger/mod.ts";
 import { engine, temporaryFolder } from "../../../../support/ledger-fixture.ts";
@@ -92,7 +92,7 @@ test("a ring that alone writes its ledger reads no rows between its own changes"
   const before = reads();
   await ring.catchUp();
   assert.equal(reads(), before);
-  assert.equal(ring.held.voter(voter, Date.now())?.person, "anna");
+  assert.equal(ring.known.voter(voter, Date.now())?.person, "anna");
 });
 
 test("a ring on a shared ledger reads the rows of other gates each time", async (t) => {
@@ -111,9 +111,9 @@ test("a key whose revocation has a row does not vote any more, even before the r
   const { appended, end } = delay();
   const revoking = change("revoke", anna.name, {});
   await appended;
-  assert.equal(ring.held.voter(voter, Date.now())?.person, "anna", "positive control: the row is not folded yet");
+  assert.equal(ring.known.voter(voter, Date.now())?.person, "anna", "positive control: the row is not folded yet");
   await ring.catchUp();
-  assert.equal(ring.held.voter(voter, Date.now()), undefined);
+  assert.equal(ring.known.voter(voter, Date.now()), undefined);
   end();
   await revoking;
 });

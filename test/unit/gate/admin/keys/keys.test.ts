@@ -22,7 +22,7 @@ import {
   type Key,
 } from "../../../../../packages/gate/src/server/keys/keys.ts";
 import type { KeyJson } from "../../../../../packages/core/src/wire/mod.ts";
-import { operatorKey } from "../../../../../packages/gate/src/server/keys/held.ts";
+import { operatorKey } from "../../../../../packages/gate/src/server/keys/known-keys.ts";
 import { makeKey } from "../../../../../packages/gate/src/server/keys/token.ts";
 import { inspectLedger, openLedger, type Change, type Ledger } from "../../../../../packages/gate/src/ledger/mod.ts";
 import { root } from "../../../../support/gate-process.ts";
@@ -142,7 +142,7 @@ async function rotate(ring: KeyRing, name: string, body: object = {}): Promise<C
 }
 
 function find(ring: KeyRing, key: string): Key | undefined {
-  return ring.held.find(`Bearer ${key}`);
+  return ring.known.find(`Bearer ${key}`);
 }
 
 async function shown(ring: KeyRing, name: string): Promise<KeyJson> {
@@ -197,7 +197,7 @@ test("the ring finds a new key with its scopes, tools and rate, and no wrong key
     `Bearer ${mistyped}`,
     `Bearer ${hash("sha256", key, "hex")}`,
   ])
-    assert.equal(ring.held.find(wrong), undefined, String(wrong));
+    assert.equal(ring.known.find(wrong), undefined, String(wrong));
   assert.equal(find(ring, first)?.name, "default");
 });
 
@@ -246,10 +246,10 @@ test("an operator can rotate and revoke the first key, and no row holds its gues
   assert.deepEqual([find(ring, first)?.name, find(ring, key)?.name], ["default", "default"]);
   time.now += 3_600_000;
   assert.deepEqual([find(ring, first), find(ring, key)?.name], [undefined, "default"]);
-  assert.ok(ring.held.isFirstKeyReplaced);
+  assert.ok(ring.known.isFirstKeyReplaced);
   assert.ok((await revokeKey(ring, atRoot, "default", bytes({}))).ok);
   assert.deepEqual([find(ring, first), find(ring, key)], [undefined, undefined]);
-  assert.ok(ring.held.isEmpty);
+  assert.ok(ring.known.isEmpty);
   const rows = JSON.stringify(await ledger.rows.changes(0));
   assert.ok(!rows.includes(hash("sha256", first, "hex")));
   assert.ok(rows.includes(hash("sha256", key, "hex")), "positive control: a made key's digest is there");
@@ -304,7 +304,7 @@ test("a gate forgets key changes that were lost with a server and follows the ro
   const firstKey = hash("sha256", first, "hex");
   const elsewhere = await KeyRing.open({ gate, ledger: standby, firstKey, isTenant: () => false });
   t.after(() => elsewhere.close());
-  const operator = elsewhere.held.makeOperatorKey();
+  const operator = elsewhere.known.makeOperatorKey();
   rows = [made];
   await elsewhere.refresh();
   assert.ok(find(elsewhere, ops.key), "a history that is shorter, as a standby's may be, says nothing");

@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { voicesOf } from "../../../../../packages/core/src/approvals/mod.ts";
 import { addPerson, changeKey, KeyRing, type Key } from "../../../../../packages/gate/src/server/keys/keys.ts";
-import { operatorKey } from "../../../../../packages/gate/src/server/keys/held.ts";
+import { operatorKey } from "../../../../../packages/gate/src/server/keys/known-keys.ts";
 import { Clock } from "../../../../../packages/gate/src/server/policy/clock.ts";
 import { noContracts } from "../../../../../packages/gate/src/server/policy/contracts.ts";
 import { openGate } from "../../../../../packages/gate/src/server/service/gate.ts";
@@ -54,15 +54,15 @@ async function open(t: TestContext): Promise<Bench> {
       const changed = await changeKey(ring, { by: keys.get(by) ?? assert.fail(by), tenant: null }, request);
       if (!changed.ok) assert.fail(changed.problem.detail);
       const { key } = changed.value as { readonly key?: string };
-      const found = key === undefined ? undefined : ring.held.find(`Bearer ${key}`);
+      const found = key === undefined ? undefined : ring.known.find(`Bearer ${key}`);
       if (found !== undefined) keys.set(name, found);
     },
     votes: (name) => {
-      const voter = ring.held.voter({ name, tenant: null }, time.now);
+      const voter = ring.known.voter({ name, tenant: null }, time.now);
       return voter && [...new Set(voicesOf(voter))].toSorted();
     },
     asks: (name, at = time.now) => {
-      const { makers, person } = ring.held.asker({ name, tenant: null }, at);
+      const { makers, person } = ring.known.asker({ name, tenant: null }, at);
       return [...new Set(person === undefined ? makers : [person, ...makers])].toSorted();
     },
   };

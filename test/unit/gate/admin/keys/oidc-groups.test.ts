@@ -9,7 +9,7 @@ import { noContracts } from "../../../../../packages/gate/src/server/policy/cont
 import { openGate } from "../../../../../packages/gate/src/server/service/gate.ts";
 import { addPerson, changeKey, KeyRing } from "../../../../../packages/gate/src/server/keys/keys.ts";
 import { withOidcGroups } from "../../../../../packages/gate/src/server/keys/oidc-groups.ts";
-import { operatorKey } from "../../../../../packages/gate/src/server/keys/held.ts";
+import { operatorKey } from "../../../../../packages/gate/src/server/keys/known-keys.ts";
 import { openLedger } from "../../../../../packages/gate/src/ledger/mod.ts";
 import { engine, temporaryFolder } from "../../../../support/ledger-fixture.ts";
 
@@ -49,7 +49,7 @@ async function open(t: TestContext): Promise<Fixture> {
       const changed = await changeKey(ring, { by: operatorKey, tenant: null }, request);
       return changed.ok ? undefined : changed.problem.detail;
     },
-    groups: () => ring.held.voter(laptop, time.now)?.groups,
+    groups: () => ring.known.voter(laptop, time.now)?.groups,
     rows: async () => (await ledger.rows.changes(0)).length,
   };
   for (const person of ["anna", "bob"])
@@ -65,13 +65,13 @@ async function open(t: TestContext): Promise<Fixture> {
 test("a sign-in does not make a key young, and an administrator's change of groups does", async (t) => {
   const { ring, time, change } = await open(t);
   assert.ok((await ring.stateGroups(laptop, ["legal"])).ok);
-  assert.deepEqual(ring.held.voter(laptop, time.now), {
+  assert.deepEqual(ring.known.voter(laptop, time.now), {
     person: "anna",
     groups: ["finance", "oidc:legal"],
     makers: [],
   });
   assert.equal(await change("update", { groups: ["finance", "legal"] }), undefined);
-  assert.deepEqual(ring.held.voter(laptop, time.now)?.makers, ["key operator"]);
+  assert.deepEqual(ring.known.voter(laptop, time.now)?.makers, ["key operator"]);
 });
 
 test("a sign-in replaces the groups of the last one, leaves the others, and writes a row only for a difference", async (t) => {
@@ -112,7 +112,7 @@ test("only a sign-in sets a group of the provider, an administrator can remove i
 
 test("a row of a sign-in changes nothing but groups with the prefix, also on a key that was revoked", async (t) => {
   const { ring, change } = await open(t);
-  const record = ring.held.standing(laptop)?.record ?? assert.fail();
+  const record = ring.known.standing(laptop)?.record ?? assert.fail();
   const forged = { ...laptop, groups: ["legal", "oidc:audit"], scopes: ["admin"], revoked: false, digest: "0" };
   assert.deepEqual(withOidcGroups({ ...record, revoked: true }, forged), {
     ...record,
@@ -121,6 +121,6 @@ test("a row of a sign-in changes nothing but groups with the prefix, also on a k
   });
   assert.equal(await change("revoke", {}), undefined);
   assert.ok((await ring.stateGroups(laptop, ["legal"])).ok);
-  assert.equal(ring.held.standing(laptop)?.record.revoked, true);
-  assert.equal(ring.held.voter(laptop, Date.now()), undefined);
+  assert.equal(ring.known.standing(laptop)?.record.revoked, true);
+  assert.equal(ring.known.voter(laptop, Date.now()), undefined);
 });

@@ -30,7 +30,7 @@ export async function openApprovals(
     send(ask("openAll", ledger, at)),
   ]);
   const kept = new Map([...ofCalls, ...named, ...denials].map(keptApproval).map((each) => [each.row.seq, each]));
-  const [votes, holds] = await Promise.all([
+  const [votes, reservations] = await Promise.all([
     entriesIn(send, ledger, { table: "receipts", column: "seq", values: voteRows(kept.values()) }),
     entriesIn(send, ledger, { table: "holds", column: "seq", values: [...kept.keys()] }),
   ]);
@@ -38,7 +38,10 @@ export async function openApprovals(
   return {
     kept: [...kept.values()],
     votes,
-    holds: holds.map(({ counter, ...hold }) => ({ ...hold, counter: counterOf.get(counter) ?? "" })),
+    reservations: reservations.map(({ counter, ...reservation }) => ({
+      ...reservation,
+      counter: counterOf.get(counter) ?? "",
+    })),
     open: open.map(([key, place, count]) => [
       String(key),
       Buffer.from(place as Uint8Array).toString("hex"),

@@ -13,12 +13,12 @@ import type { TreeNode } from "../../../../../core/src/record/tree/merkle.ts";
 import { counterEntry } from "../checksums.ts";
 import { storedValues, type Tables } from "../tables.ts";
 import {
-  holdRows,
+  toReservationRows,
   keepIn,
   queryFor,
   RunningTotals,
   takenRows,
-  withHeld,
+  addReserved,
   withoutTaken,
   type EventRow,
   type KeptCounters,
@@ -103,7 +103,7 @@ export class PostgresTransaction implements StoreTransaction {
       ]),
     );
     const values = new Map(
-      known.map((lookup, at) => [lookup, withoutTaken(withHeld(found[at] ?? "0", held[at] ?? []), taken[at] ?? [])]),
+      known.map((lookup, at) => [lookup, withoutTaken(addReserved(found[at] ?? "0", held[at] ?? []), taken[at] ?? [])]),
     );
     return counted.map((lookup) => lookup && values.get(lookup));
   }
@@ -153,7 +153,7 @@ export class PostgresTransaction implements StoreTransaction {
     this.#version = this.#parts.head.counters + 1;
     await send(client, ask("keepCounter", ledger, ...storedValues("counters", counterEntry(kept))));
     const events = await this.#events(added, true);
-    const holds = insertions("holds", ledger, holdRows(added, this.#counters));
+    const holds = insertions("holds", ledger, toReservationRows(added, this.#counters));
     const taken = takenRows(added, this.#counters, true);
     this.#taken += taken.length;
     const written = [...insertions("effects", ledger, events), ...holds, ...insertions("withdrawals", ledger, taken)];
@@ -237,7 +237,7 @@ export class PostgresTransaction implements StoreTransaction {
       return [
         ...insertions("receipts", ledger, receipts),
         ...insertions("effects", ledger, await this.#events(effects, false)),
-        ...insertions("holds", ledger, holdRows(effects, this.#counters)),
+        ...insertions("holds", ledger, toReservationRows(effects, this.#counters)),
         ...insertions("withdrawals", ledger, takenRows(effects, this.#counters, false)),
         ...insertions("nodes", ledger, inner),
         ask("moveHead", ledger, ...headColumns.map((name) => next[name])),

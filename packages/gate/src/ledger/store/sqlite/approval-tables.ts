@@ -4,7 +4,7 @@ import type { Erasure } from "../../../../../core/src/record/entry/erasure.ts";
 import { readProgress, voteRows } from "../../../../../core/src/record/entry/approval-rows.ts";
 import { parseLeaf } from "../../../../../core/src/record/entry/leaf.ts";
 import type { KeptApproval, StoredApproval } from "../../../../../core/src/record/entry/row.ts";
-import { holdRows, withHeld, type KeptCounters, type TotalQuery } from "../running-totals.ts";
+import { toReservationRows, addReserved, type KeptCounters, type TotalQuery } from "../running-totals.ts";
 import type { ApprovalLookup, ApprovalsFound, StoredEffect } from "../store.ts";
 import { storedValues } from "../tables.ts";
 import { select, type Prepare, type Value } from "./approval-reads.ts";
@@ -15,7 +15,7 @@ import type { SqliteTables } from "./tables.ts";
 const dueMax = 10_000;
 
 /** A denial that holds after its call is erased. Its record is JSON with sorted members. */
-const holdsErased = `status = 'denied' AND record LIKE '%"call":{"attach":"%'`;
+const eraseReservations = `status = 'denied' AND record LIKE '%"call":{"attach":"%'`;
 const isOpen = "status IN ('pending', 'approved')";
 
 export interface DueApprovals {
@@ -33,7 +33,7 @@ export class ApprovalTables {
   readonly #database: DatabaseSync;
   readonly #tables: SqliteTables;
   readonly #held: StatementSync;
-  readonly #insertHold: StatementSync;
+  readonly #insertReservation: StatementSync;
   readonly #release: StatementSync;
   readonly #keep: StatementSync;
   /** True if a call was ever parked for a person. */
@@ -47,7 +47,7 @@ export class ApprovalTables {
     this.#database = database;
     this.#tables = tables;
     this.#held = database.prepare("SELECT amount FROM holds WHERE counter = ? AND key = ? AND at > ?");
-    this.#insertHold = insertion(database, "holds", "OR IGNORE");
+    this.#insertReservation = insertion(database, "holds", "OR IGNORE");
     this.#release = database.prepare("DELETE FROM holds WHERE seq = ?");
     this.#keep = database.prepare(
       `INSERT INTO approvals (seq, attach, key, place, status, ends, record) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -60,23 +60,23 @@ export class ApprovalTables {
     this.#statements.getOrInsertComputed(sql, () => this.#database.prepare(sql, options));
 
   /** Adds the amounts that are held in a query's window to a total. */
-  withHeld({ id, bytes, after }: TotalQuery, total: string): string {
+  addReserved({ id, bytes, after }: TotalQuery, total: string): string {
     if (!this.hasApprovals) return total;
-    return withHeld(
+    return addReserved(
       total,
       this.#held.all(id, bytes, after).map(({ amount }) => String(amount)),
     );
   }
 
   /** Adds the rows of held amounts, within a transaction of the caller. */
-  hold(effects: readonly StoredEffect[], counters: KeptCounters): void {
-    for (const row of holdRows(effects, counters)) this.#insertHold.run(...row);
+  reserve(effects: readonly StoredEffect[], counters: KeptCounters): void {
+    for (const row of toReservationRows(effects, counters)) this.#insertReservation.run(...row);
   }
 
   /** Forgets the approvals of erased rows but denials, and what they hold, within a transaction of the caller. */
   erase({ rows }: Pick<Erasure, "rows">): void {
     this.#denials.clear();
-    for (const table of [`approvals WHERE NOT (${holdsErased}) AND`, "holds WHERE"]) {
+    for (const table of [`approvals WHERE NOT (${eraseReservations}) AND`, "holds WHERE"]) {
       const forget = this.#database.prepare(`DELETE FROM ${table} seq BETWEEN ? AND ?`);
       for (const [from, to] of rows) forget.run(from, to);
     }
@@ -101,11 +101,11 @@ export class ApprovalTables {
     const denials = keys.flatMap((key) => denialsThatMatter(this.#denialsOf(key, at), at).map(({ seq }) => seq));
     for (const row of [...rows, ...denials]) add("seq = ?", row);
     const kept = [...found.values()];
-    const holds = this.#holdsOf([...found.keys()], counters);
+    const reservations = this.#readReservations([...found.keys()], counters);
     return {
       kept,
       votes: this.#tables.where("receipts", "seq", voteRows(kept)),
-      holds,
+      reservations,
       ...this.#open(keys, at),
     };
   }
@@ -129,7 +129,7 @@ export class ApprovalTables {
     });
   }
 
-  #holdsOf(rows: readonly number[], counters: KeptCounters): readonly StoredEffect[] {
+  #readReservations(rows: readonly number[], counters: KeptCounters): readonly StoredEffect[] {
     const digests = new Map([...counters.values()].map(({ id, digest }) => [id, digest]));
     const holds = this.#tables.where("holds", "seq", rows);
     return holds.map(({ counter, ...hold }) => ({ ...hold, counter: digests.get(counter) ?? "" }));

@@ -129,7 +129,7 @@ class Writer {
   values(lookups: readonly StoredLookup[]): readonly (string | undefined)[] {
     return lookups.map((lookup) => {
       const query = queryFor(lookup, this.#counters);
-      return query && this.#outcomes.withoutTaken(query, this.#approvals.withHeld(query, this.#sum(query)));
+      return query && this.#outcomes.withoutTaken(query, this.#approvals.addReserved(query, this.#sum(query)));
     });
   }
 
@@ -268,7 +268,7 @@ class Writer {
   #addEffects(effects: readonly StoredEffect[], isFolded: boolean): void {
     for (const query of this.#totals.missing(effects, this.#counters)) this.#sum(query);
     for (const row of this.#totals.add(effects, this.#counters, isFolded)) this.#insertEffect.run(...row);
-    this.#approvals.hold(effects, this.#counters);
+    this.#approvals.reserve(effects, this.#counters);
     this.#outcomes.take(effects, this.#counters, isFolded);
   }
 

@@ -1,5 +1,5 @@
 /** Who holds something: a key of the root, whose tenant is null, or of a tenant. */
-export interface Holder {
+export interface KeyOwner {
   readonly id: string;
   readonly tenant: string | null;
 }
@@ -8,36 +8,36 @@ interface OfTenant<Item> {
   /** By the id of a key; each key's items from the oldest. */
   readonly keys: Map<string, Set<Item>>;
   /** The number of items of all keys. */
-  held: number;
+  count: number;
 }
 
 /** What keys hold of something scarce, such as connections. Adding, counting and deleting take constant time. */
-export class Holdings<Item> {
-  readonly #holders = new Map<Item, Holder>();
+export class Shares<Item> {
+  readonly #owners = new Map<Item, KeyOwner>();
   readonly #tenants = new Map<string | null, OfTenant<Item>>();
 
   get size(): number {
-    return this.#holders.size;
+    return this.#owners.size;
   }
 
   /** The number of items of one key. */
-  of({ tenant, id }: Holder): number {
+  of({ tenant, id }: KeyOwner): number {
     return this.#tenants.get(tenant)?.keys.get(id)?.size ?? 0;
   }
 
   /** The number of items of all keys of one tenant. */
   ofTenant(tenant: string | null): number {
-    return this.#tenants.get(tenant)?.held ?? 0;
+    return this.#tenants.get(tenant)?.count ?? 0;
   }
 
   /** The number of keys that hold something. */
-  get holders(): number {
+  get owners(): number {
     return [...this.#tenants.values()].reduce((sum, { keys }) => sum + keys.size, 0);
   }
 
   /** All items. */
   get all(): readonly Item[] {
-    return [...this.#holders.keys()];
+    return [...this.#owners.keys()];
   }
 
   /** The oldest item of each key. */
@@ -48,41 +48,41 @@ export class Holdings<Item> {
   }
 
   /** @param item one that nobody holds */
-  add(item: Item, holder: Holder): void {
-    const { tenant, id } = holder;
-    const of = this.#tenants.getOrInsertComputed(tenant, () => ({ keys: new Map<string, Set<Item>>(), held: 0 }));
+  add(item: Item, owner: KeyOwner): void {
+    const { tenant, id } = owner;
+    const of = this.#tenants.getOrInsertComputed(tenant, () => ({ keys: new Map<string, Set<Item>>(), count: 0 }));
     of.keys.getOrInsertComputed(id, () => new Set<Item>()).add(item);
-    of.held += 1;
-    this.#holders.set(item, holder);
+    of.count += 1;
+    this.#owners.set(item, owner);
   }
 
   delete(item: Item): void {
-    const holder = this.#holders.get(item);
-    if (holder === undefined) return;
-    this.#holders.delete(item);
-    const of = this.#tenants.get(holder.tenant);
-    const items = of?.keys.get(holder.id);
+    const owner = this.#owners.get(item);
+    if (owner === undefined) return;
+    this.#owners.delete(item);
+    const of = this.#tenants.get(owner.tenant);
+    const items = of?.keys.get(owner.id);
     if (of === undefined || items === undefined) return;
     items.delete(item);
-    of.held -= 1;
-    if (items.size === 0) of.keys.delete(holder.id);
-    if (of.held === 0) this.#tenants.delete(holder.tenant);
+    of.count -= 1;
+    if (items.size === 0) of.keys.delete(owner.id);
+    if (of.count === 0) this.#tenants.delete(owner.tenant);
   }
 
   /**
-   * Returns the items of each key that holds more than its share of `max`, the greatest holder first. Tenants have equal
+   * Returns the items of each key that has more than its share of `max`, the greatest owner first. Tenants have equal
    * shares, and so have the keys of one tenant. If one does not use its share, the others have it. If more than `max` items are
    * held, some key holds more than its share.
    */
   pastShare(max: number): readonly (readonly Item[])[] {
     const past: Item[][] = [];
-    const tenants = [...this.#tenants.values()].map(({ keys, held }) => ({ keys: [...keys.values()], held }));
+    const tenants = [...this.#tenants.values()].map(({ keys, count }) => ({ keys: [...keys.values()], count }));
     const ofTenant = shareOf(
-      tenants.map(({ held }) => held),
+      tenants.map(({ count }) => count),
       max,
     );
-    for (const { keys, held } of tenants) {
-      if (held <= ofTenant) continue;
+    for (const { keys, count } of tenants) {
+      if (count <= ofTenant) continue;
       const ofKey = shareOf(
         keys.map(({ size }) => size),
         ofTenant,
@@ -93,13 +93,13 @@ export class Holdings<Item> {
   }
 }
 
-/** Returns how much each holder may hold, so that all together hold `max` and nobody could have more without harm to one with less. */
-function shareOf(held: readonly number[], max: number): number {
-  let [left, holders] = [max, held.length];
-  for (const size of held.toSorted((a, b) => a - b)) {
-    if (size * holders > left) return left / holders;
+/** Returns how much each owner may have, so that all together have `max` and nobody could have more without harm to one with less. */
+function shareOf(sizes: readonly number[], max: number): number {
+  let [left, owners] = [max, sizes.length];
+  for (const size of sizes.toSorted((a, b) => a - b)) {
+    if (size * owners > left) return left / owners;
     left -= size;
-    holders -= 1;
+    owners -= 1;
   }
   return Infinity;
 }

@@ -62,7 +62,7 @@ interface KeyChange {
 
 /** A valid digest: its key, and when it ends. */
 interface ValidDigest {
-  readonly held: KeyEntry;
+  readonly entry: KeyEntry;
   /** Milliseconds since the epoch. */
   readonly until: number;
 }
@@ -75,10 +75,10 @@ const dayMs = 86_400_000;
  * A key in a request is hashed, and its digest is looked up. The time of the look-up can reveal something only about
  * digests. To use that, an attacker would have to choose the first bits of a digest, which means to invert SHA-256.
  */
-export class HeldKeys {
+export class KnownKeys {
   readonly #firstKey: string | undefined;
   readonly #now: () => number;
-  readonly #held = new Map<string, KeyEntry>();
+  readonly #entries = new Map<string, KeyEntry>();
   readonly #digests = new Map<string, ValidDigest>();
   readonly #persons = new Set<string>();
   readonly #ended = new EndedSessions();
@@ -93,7 +93,7 @@ export class HeldKeys {
   constructor(firstKey: string | undefined, now: () => number) {
     this.#firstKey = firstKey;
     this.#now = now;
-    if (firstKey !== undefined) this.#hold(firstRecord, null);
+    if (firstKey !== undefined) this.#add(firstRecord, null);
   }
 
   /**
@@ -110,8 +110,8 @@ export class HeldKeys {
     const found = this.#digests.get(digest);
     const now = this.#now();
     if (found === undefined || now >= found.until) return undefined;
-    found.held.lastUsed = now;
-    return found.held.key;
+    found.entry.lastUsed = now;
+    return found.entry.key;
   }
 
   /**
@@ -119,8 +119,8 @@ export class HeldKeys {
    * looked up again.
    */
   isUnchanged(key: Key): boolean {
-    const held = this.#held.get(key.id);
-    return held?.key === key && held.record.expires === null && held.record.previous === null;
+    const entry = this.#entries.get(key.id);
+    return entry?.key === key && entry.record.expires === null && entry.record.previous === null;
   }
 
   /** The last row that was folded; undefined before the first. */
@@ -141,7 +141,7 @@ export class HeldKeys {
   /** Returns true if a key can decide calls now. */
   get hasApprover(): boolean {
     const now = this.#now();
-    return this.#held.values().some(({ record }) => this.voter(record, now) !== undefined);
+    return this.#entries.values().some(({ record }) => this.voter(record, now) !== undefined);
   }
 
   /** Returns true if a row has ended a session of the console. */
@@ -151,18 +151,18 @@ export class HeldKeys {
 
   /** Returns true if every key is revoked, so that nobody can send requests. */
   get isEmpty(): boolean {
-    return this.#held.values().every(({ record }) => record.revoked);
+    return this.#entries.values().every(({ record }) => record.revoked);
   }
 
   /** The keys that a row of the ledger created or changed, including revoked keys. */
   get recorded(): readonly KeyRecord[] {
-    return [...this.#held.values()].map(({ record }) => record).filter((record) => record !== firstRecord);
+    return [...this.#entries.values()].map(({ record }) => record).filter((record) => record !== firstRecord);
   }
 
   /** The number of keys that are valid now. */
   get live(): number {
     const now = this.#now();
-    return [...this.#held.values()].filter(
+    return [...this.#entries.values()].filter(
       ({ record: { revoked, expires } }) => !revoked && now < (expires ?? Infinity),
     ).length;
   }
@@ -171,7 +171,7 @@ export class HeldKeys {
    * Returns true if a row has replaced the first key. Then the key in the configuration or the data folder is not used.
    */
   get isFirstKeyReplaced(): boolean {
-    return this.#firstKey !== undefined && this.#held.get(firstKeyName)?.record !== firstRecord;
+    return this.#firstKey !== undefined && this.#entries.get(firstKeyName)?.record !== firstRecord;
   }
 
   /**
@@ -179,7 +179,7 @@ export class HeldKeys {
    * process.
    */
   standing(of: Pick<KeyRecord, "name" | "tenant">): KeyStanding | undefined {
-    return this.#held.get(keyId(of));
+    return this.#entries.get(keyId(of));
   }
 
   /** The persons that a row has added, sorted. */
@@ -189,9 +189,9 @@ export class HeldKeys {
 
   /** As whose voice a key asked for a call at a time. The operator, and any other key without a person, is none. */
   asker(of: Pick<KeyRecord, "name" | "tenant">, at: number): Asker {
-    const held = this.#held.get(keyId(of));
-    const past = held?.changes.filter((change) => change.at <= at) ?? [];
-    const { person } = past.at(-1) ?? held?.changes[0] ?? held?.record ?? {};
+    const entry = this.#entries.get(keyId(of));
+    const past = entry?.changes.filter((change) => change.at <= at) ?? [];
+    const { person } = past.at(-1) ?? entry?.changes[0] ?? entry?.record ?? {};
     return { person, makers: makersOf(past, at).filter((maker) => this.#persons.has(maker)) };
   }
 
@@ -201,53 +201,53 @@ export class HeldKeys {
    * @param at milliseconds since the epoch
    */
   voter(of: Pick<KeyRecord, "name" | "tenant">, at: number): Voter | undefined {
-    const held = this.#held.get(keyId(of));
-    if (held === undefined) return undefined;
-    const { person, groups = [], revoked, expires, scopes } = held.record;
+    const entry = this.#entries.get(keyId(of));
+    if (entry === undefined) return undefined;
+    const { person, groups = [], revoked, expires, scopes } = entry.record;
     // A key from before this rule may have both halves. Then it asks, and decides nothing.
     const isApart = !scopes.includes("check") && !scopes.includes("admin");
     const isActive = !revoked && at < (expires ?? Infinity) && scopes.includes("approve") && isApart;
     if (!isActive || person === undefined || !this.#persons.has(person)) return undefined;
-    return { person, groups, makers: makersOf(held.changes, at) };
+    return { person, groups, makers: makersOf(entry.changes, at) };
   }
 
   /** The voices of a key at the time when it makes or changes another key. */
   #voicesOf(id: string, at: number): readonly string[] {
-    const held = this.#held.get(id);
-    return [held?.record.person ?? `key ${id}`, ...makersOf(held?.changes ?? [], at)];
+    const entry = this.#entries.get(id);
+    return [entry?.record.person ?? `key ${id}`, ...makersOf(entry?.changes ?? [], at)];
   }
 
   /** The keys by their names that are unique over all tenants. */
   get standings(): ReadonlyMap<string, KeyStanding> {
-    return this.#held;
+    return this.#entries;
   }
 
   /** Resets to the state before any row, except for the operator's key, which no row records. */
   forget(): void {
-    for (const [digest, { held }] of this.#digests) if (held.record !== operatorRecord) this.#digests.delete(digest);
-    this.#held.clear();
+    for (const [digest, { entry }] of this.#digests) if (entry.record !== operatorRecord) this.#digests.delete(digest);
+    this.#entries.clear();
     this.#persons.clear();
     this.#ended.clear();
     this.#last = undefined;
     this.#folded.clear();
-    if (this.#firstKey !== undefined) this.#hold(firstRecord, null);
+    if (this.#firstKey !== undefined) this.#add(firstRecord, null);
   }
 
   /** Makes a key for anyone who can read this gate's own files. No row records it, and it ends with the process. */
   makeOperatorKey(): string {
     const key = makeKey();
     const fresh = { created: null, changes: [], lastUsed: null, notedUse: null };
-    const held = { record: operatorRecord, key: operatorKey, ...fresh };
-    this.#digests.set(digestOf(key), { held, until: Infinity });
+    const entry = { record: operatorRecord, key: operatorKey, ...fresh };
+    this.#digests.set(digestOf(key), { entry, until: Infinity });
     return key;
   }
 
   /** The last use of each key that was used since the last call, by the key's unique name. */
   takeUses(): ReadonlyMap<string, number> {
     const uses = new Map<string, number>();
-    for (const [id, held] of this.#held) {
-      if (held.lastUsed !== null && held.lastUsed !== held.notedUse) uses.set(id, held.lastUsed);
-      held.notedUse = held.lastUsed;
+    for (const [id, entry] of this.#entries) {
+      if (entry.lastUsed !== null && entry.lastUsed !== entry.notedUse) uses.set(id, entry.lastUsed);
+      entry.notedUse = entry.lastUsed;
     }
     return uses;
   }
@@ -256,8 +256,8 @@ export class HeldKeys {
   fold(change: Change): void {
     const { seq, at, act, body } = change;
     if (seq <= this.lastRow) return;
-    if (act === keysGroups) this.#holdGroups(readStated(body));
-    else if (act.startsWith("keys.")) this.#hold(readRecord(body), at, change.by);
+    if (act === keysGroups) this.#setGroups(readStated(body));
+    else if (act.startsWith("keys.")) this.#add(readRecord(body), at, change.by);
     if (act === sessionsEnd) this.#ended.add(change, this.#now());
     if (act === "persons.add") this.#persons.add((JSON.parse(body) as { readonly name: string }).name);
     this.#last = change;
@@ -265,16 +265,16 @@ export class HeldKeys {
   }
 
   /** The key does not become young again: a sign-in is not an administrator's act. */
-  #holdGroups(stated: ReturnType<typeof readStated>): void {
-    const known = this.#held.get(keyId(stated))?.record;
-    if (known?.person !== undefined) this.#hold(withOidcGroups(known, stated), null);
+  #setGroups(stated: ReturnType<typeof readStated>): void {
+    const known = this.#entries.get(keyId(stated))?.record;
+    if (known?.person !== undefined) this.#add(withOidcGroups(known, stated), null);
   }
 
-  #hold(record: KeyRecord, at: number | null, by?: string): void {
+  #add(record: KeyRecord, at: number | null, by?: string): void {
     const id = keyId(record);
-    const known = this.#held.get(id);
+    const known = this.#entries.get(id);
     for (const digest of known === undefined ? [] : this.#digestsOf(known.record)) this.#digests.delete(digest);
-    const held: KeyEntry = {
+    const entry: KeyEntry = {
       record,
       key: keyOf(record),
       created: known === undefined ? at : known.created,
@@ -282,14 +282,14 @@ export class HeldKeys {
       lastUsed: known?.lastUsed ?? null,
       notedUse: known?.notedUse ?? null,
     };
-    this.#held.set(id, held);
+    this.#entries.set(id, entry);
     if (record.revoked) return;
     const until = record.expires ?? Infinity;
     const [current, previous] = this.#digestsOf(record);
     if (previous !== undefined) {
-      this.#digests.set(previous, { held, until: Math.min(until, record.previous?.until ?? until) });
+      this.#digests.set(previous, { entry, until: Math.min(until, record.previous?.until ?? until) });
     }
-    if (current !== undefined) this.#digests.set(current, { held, until });
+    if (current !== undefined) this.#digests.set(current, { entry, until });
   }
 
   #changesOf({ person, revoked }: KeyRecord, at: number | null, by: string | undefined): readonly KeyChange[] {

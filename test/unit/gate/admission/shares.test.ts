@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Holdings } from "../../../../packages/gate/src/server/admission/holdings.ts";
+import { Shares } from "../../../../packages/gate/src/server/admission/shares.ts";
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";
 
@@ -15,7 +15,7 @@ type Held = readonly (readonly number[])[];
 
 /** Returns the keys past their share, as `tenant/key`, in alphabetical order. */
 function past(held: Held, max: number): readonly string[] {
-  const holdings = new Holdings<{ readonly of: string }>();
+  const holdings = new Shares<{ readonly of: string }>();
   for (const [tenant, keys] of held.entries())
     for (const [key, count] of keys.entries())
       for (let n = 0; n < count; n += 1)
