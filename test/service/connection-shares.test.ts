@@ -286,7 +286,7 @@ runScenarios("what the gate closes at the limit", [
       },
       // Without these, most of the clients would have left in line.
       { within: "Line.#hasPlace", first: "return true;" },
-      { within: "Turns.begin", first: "this.#isFree = true;" },
+      { within: "Turns.start", first: "this.#isFree = true;" },
     ],
     run: async (desk, t) => {
       const { host, reader } = await keysOf(desk);

@@ -317,7 +317,7 @@ const rules: readonly OidcRule[] = [
     },
     defect: [
       {
-        within: "OidcSignIn.begin",
+        within: "OidcSignIn.start",
         find: "this.#parts.seal.close(flow, place.base)",
         put: 'this.#parts.seal.close(flow, "")',
       },
@@ -422,8 +422,8 @@ const rules: readonly OidcRule[] = [
     },
     defect: {
       within: "addConsole",
-      find: 'add("POST", $path, "sign-in", beginOidc)',
-      put: 'add("POST", $path, "page", beginOidc)',
+      find: 'add("POST", $path, "sign-in", startOidc)',
+      put: 'add("POST", $path, "page", startOidc)',
     },
   },
 ];

@@ -273,7 +273,7 @@ suite("beside sixty pages of a thousand receipts", () => {
   control("positive control: without bounds, checks wait for the pages", async (t) => {
     const defects = [
       { within: "Line.#hasPlace", first: "return true;" },
-      { within: "Turns.begin", first: "this.#isFree = true;" },
+      { within: "Turns.start", first: "this.#isFree = true;" },
       { within: "receiptsOfSlice", value: "1000" },
       { within: "charactersOfSlice", value: "10_000_000" },
     ];

@@ -119,7 +119,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "does not judge channels of the client",
-    mutations: [{ within: "ClientRequests.begin", find: "found.judged !== undefined", put: "false" }],
+    mutations: [{ within: "ClientRequests.start", find: "found.judged !== undefined", put: "false" }],
     noticed: ["channels: the gate judges which"],
   },
   {
@@ -212,7 +212,7 @@ export const mutants: readonly Mutant[] = [
     fault: "takes an id that is in use",
     mutations: [
       {
-        within: "ClientRequests.begin",
+        within: "ClientRequests.start",
         find: 'return error(messages.errors.invalid, "Svc: another request with this id is still open.");',
         put: "{}",
       },
