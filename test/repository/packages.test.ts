@@ -93,7 +93,7 @@ suite("what a reviewer of a package reads", () => {
   test("at most 6,000 lines are loaded before decideCall can answer ALLOW, and none of a reader or a store", (t) => {
     const loaded = [...loadedWith(decides)];
     const lines = linesLoadedWith(decides);
-    t.diagnostic(`${lines} lines; ${linesLoadedWith(decides, judges)} with the judge of what persons decided`);
+    t.diagnostic(`${lines} lines; ${linesLoadedWith(decides, judges)} with the judge of what people decided`);
     assert.ok(lines > 2000 && lines <= 6000, `${lines} lines`);
     assert.ok(linesLoadedWith(decides, judges) <= 8000);
     assert.deepEqual(

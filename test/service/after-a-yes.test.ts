@@ -159,7 +159,7 @@ await runShared("after a yes", [
         assert.equal(answer.verdict, verdict, JSON.stringify(now));
       }
     },
-    defect: { within: "askedPath", find: 'core.root === "platform.present"', put: "false" },
+    defect: { within: "findPresencePath", find: 'core.root === "platform.present"', put: "false" },
   },
   {
     rule: "[P12] a fact that may be null is the same null, or a person is asked again; the gate serves on",

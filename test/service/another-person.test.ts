@@ -1,6 +1,6 @@
 /**
  * Goal: a person who made or owns the key that asked does not let its call through, at any gate, and may always refuse it
- * (findings P4 and P14). Method: keys are made and changed at one gate, and persons decide at another. The chains of makers
+ * (findings P4 and P14). Method: keys are made and changed at one gate, and people decide at another. The chains of makers
  * and their times are in makers.test.ts. Positive control: a gate with a planted defect.
  */
 import assert from "node:assert/strict";

@@ -37,7 +37,7 @@ const scenarios: readonly Scenario[] = [
     defect: { within: "factsText", find: "Object.keys(facts)", put: "Object.keys({})" },
   },
   {
-    rule: "R4: a softened BLOCK needs the persons of all requirements that the contract states for the tool",
+    rule: "R4: a softened BLOCK needs the people of all requirements that the contract states for the tool",
     options: { mode: "assist" },
     run: async (desk) => {
       const { verdict, approval } = await desk.asks({ ...large, tool_input: { amount: 5, to: "nobody" } });

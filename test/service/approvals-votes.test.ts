@@ -62,7 +62,7 @@ runScenarios("votes and their comments", [
       const { code, stdout, stderr } = await command(args);
       assert.equal(code, 0, stderr);
       const [{ receipt }] = json.decisions;
-      const said = `What persons said\n  anna: approve, in row ${receipt}: "invoice 4711 is right\\u115f"\n`;
+      const said = `What people said\n  anna: approve, in row ${receipt}: "invoice 4711 is right\\u115f"\n`;
       assert.ok(stdout.includes(said), stdout);
     },
     defect: { within: "withVote", first: 'vote = { ...vote, comment: "" };' },

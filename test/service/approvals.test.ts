@@ -299,7 +299,7 @@ const scenarios: readonly Scenario[] = [
     },
   },
   {
-    rule: "decided point 6: where the mandate lets persons decide their own calls, each such row says so, and no other",
+    rule: "decided point 6: where the mandate lets people decide their own calls, each such row says so, and no other",
     options: { mandate: "mandate: m\ncontracts: [contracts/pay.yaml]\napprovals: { self: true }\n" },
     run: async (desk) => {
       const { json } = await desk.operates("/admin/keys", { name: "anna-agent", scopes: ["check"], person: "anna" });

@@ -210,7 +210,7 @@ const rules: readonly OidcRule[] = [
     ],
   },
   {
-    rule: "a provider that fails is asked once a second, however many persons try",
+    rule: "a provider that fails is asked once a second, however many people try",
     run: async (desk, provider) => {
       let asked = 0;
       provider.intercept = (_request, response) => {

@@ -1,6 +1,6 @@
 /**
  * Goal: a person who signs in with a provider of OpenID Connect gets the session of their own key, with the groups that
- * the provider states now, and nobody else gets one. Method: gates that sign persons in with `oidc-provider` on this
+ * the provider states now, and nobody else gets one. Method: gates that sign people in with `oidc-provider` on this
  * machine. Positive controls: each scenario fails against a gate with a planted defect.
  */
 import assert from "node:assert/strict";

@@ -299,7 +299,7 @@ const scenarios: readonly Scenario[] = [
     defect: { within: "coveredAmounts", find: "grant.causes[rule] !== meaning", put: "!(rule in grant.causes)" },
   },
   {
-    rule: "a rule of two persons needs two persons for a grant",
+    rule: "a rule of two people needs two people for a grant",
     options: { contract: granting.replace("by: [finance], grants", "by: [finance], of: 2, grants") },
     run: async (desk) => {
       for (const name of ["anna", "bob"])

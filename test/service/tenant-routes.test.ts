@@ -1,7 +1,7 @@
 /**
  * Goal: a route below a tenant's path works on that tenant's ledger, and shows nothing of the root and of other tenants.
  * Method: a key of the tenant acme asks every route of the administrators, at its own path, at the root's and at another
- * tenant's. Each ledger has a stop, keys, persons and calls, whose names must not appear elsewhere. Positive control:
+ * tenant's. Each ledger has a stop, keys, people and calls, whose names must not appear elsewhere. Positive control:
  * the same requests to a gate that hands out the root's gate.
  */
 import assert from "node:assert/strict";
@@ -106,7 +106,7 @@ interface Case {
   readonly by?: "admin" | "person";
   readonly body?: object;
   readonly status?: number;
-  /** The ledger in which it makes a row. Keys and persons are rows of the root, with the tenant in them. */
+  /** The ledger in which it makes a row. Keys and people are rows of the root, with the tenant in them. */
   readonly row?: LedgerName;
 }
 
@@ -203,11 +203,11 @@ suite("routes below a tenant's path", { concurrency: 2 }, () => {
       assert.ok(found.includes(route), found);
   });
 
-  control("positive control: a list of all persons is noticed", async (t) => {
+  control("positive control: a list of all people is noticed", async (t) => {
     const everyone = {
-      within: "listPersons",
-      find: "if (tenant === null) return ring.known.persons",
-      put: "return ring.known.persons",
+      within: "listPeople",
+      find: "if (tenant === null) return ring.known.people",
+      put: "return ring.known.people",
     };
     const found = await strayed(await startBench(t, [everyone]));
     assert.match(found.join("\n"), /GET \/admin\/persons shows/);

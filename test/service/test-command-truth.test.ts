@@ -85,7 +85,7 @@ async function call(chance: Chance, { till, approvals, answers }: Session): Prom
     ...(used !== undefined && { approval: used }),
     expect: {
       answered: verdict,
-      // An id in a reason is the gate's own. The keys of all persons are new there, so they are one voice with one name.
+      // An id in a reason is the gate's own. The keys of all people are new there, so they are one voice with one name.
       ...(!/apr_| approved this call/.test(reason) && { reason }),
       approval: approval === undefined ? null : { status, new: opened, needs, has, next },
     },
@@ -140,7 +140,7 @@ function tested(t: TestContext, steps: readonly object[]): Promise<Outcome> {
   return testCommand([folder], options);
 }
 
-suite(`random sessions with persons who decide and keys that report (TRUTH_SEED=${seed})`, () => {
+suite(`random sessions with people who decide and keys that report (TRUTH_SEED=${seed})`, () => {
   for (let round = 0; round < rounds; round += 1)
     test(`session ${round + 1} of ${rounds}: a test case agrees with the gate`, async (t) => {
       printSeed(t, { cases: stepsOfRound, seed, variable: "TRUTH_SEED" });

@@ -90,7 +90,7 @@ export const slowBatches: Mutation = {
   first: "await new Promise((resolve) => setTimeout(resolve, 300));",
 };
 
-/** A gate with persons who decide. */
+/** A gate with people who decide. */
 export interface Desk {
   readonly address: string;
   /** How long to wait for what it does; short if it has a planted defect. */

@@ -11,7 +11,7 @@ import { atEnd, root, type Ending } from "./gate.ts";
 import { mutatedText, type Mutation } from "./mutation/mutate.ts";
 import { patienceMs } from "./patience.ts";
 
-/** Persons who use the gate's console, each in a browser context of its own. */
+/** People who use the gate's console, each in a browser context of its own. */
 
 const started = new Map<boolean, Promise<Browser>>();
 

@@ -15,7 +15,7 @@ export const consoleContract = payments
     "  any.call: { input: { type: object, additionalProperties: true }, otherwise: ESCALATE }\ncounters:\n",
   );
 
-/** Starts a gate whose persons see every page. `otto` is an administrator, and decides nothing. */
+/** Starts a gate whose people see every page. `otto` is an administrator, and decides nothing. */
 export async function startConsole(t: TestContext, options: DeskOptions = {}): Promise<Desk> {
   const scopes = ["approve", "receipts", "rules"];
   const desk = await startDesk(t, { contract: consoleContract, scopes, ...options });

@@ -1,4 +1,4 @@
-/** A gate whose persons sign in with a provider, and the rules that it keeps. */
+/** A gate whose people sign in with a provider, and the rules that it keeps. */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ export interface OidcRule {
 
 const contract = payments.replaceAll("by: [finance]", 'by: ["oidc:finance"]');
 
-/** Starts a provider, and a gate whose persons sign in with it. */
+/** Starts a provider, and a gate whose people sign in with it. */
 export async function startWithProvider(
   t: TestContext,
   { register, file, env, tenants }: Partial<OidcRule>,

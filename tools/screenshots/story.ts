@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 
-/** A week of a customer support whose agents ask the gate, and of two persons who decide. */
+/** A week of a customer support whose agents ask the gate, and of two people who decide. */
 export interface StoryGate {
   /** Sends a request with the key of an agent, of a person or of the operator, and returns the answer. */
   readonly send: (who: string, path: string, body?: object) => Promise<any>;

@@ -15,7 +15,7 @@ export interface SpanOptions {
 }
 
 /** The parsed options: times in milliseconds since the epoch. */
-interface AskedSpan {
+interface SpanRequest {
   readonly since: number | undefined;
   readonly until: number | undefined;
   readonly last: number | undefined;
@@ -37,7 +37,7 @@ export interface LastRows extends Span {
 export const everyRow: Span = { first: 1, end: Infinity };
 
 /** @param now milliseconds since the epoch: relative times count from it. @throws {BadInput} */
-export function readSpan({ since, until, last }: SpanOptions, now: number): AskedSpan {
+export function readSpan({ since, until, last }: SpanOptions, now: number): SpanRequest {
   const asked = {
     since: readTime("--since", since, now),
     until: readTime("--until", until, now),
@@ -48,7 +48,7 @@ export function readSpan({ since, until, last }: SpanOptions, now: number): Aske
 }
 
 /** Finds the rows without reading those before them, unless the history is a file. */
-export async function rowsWithin(history: History, { since, until, last }: AskedSpan): Promise<LastRows> {
+export async function rowsWithin(history: History, { since, until, last }: SpanRequest): Promise<LastRows> {
   const end = until === undefined ? Infinity : await firstSince(history, until);
   const ofTime = since === undefined ? 1 : await firstSince(history, since);
   const ofLast = last === undefined ? 1 : Math.min(end, (await lastOf(history)) + 1) - last;

@@ -31,7 +31,7 @@ function plain(text: string): string {
   return text.replace(/grt_[0-9]+_[0-9a-f]{32}/g, "GRANT").replace(/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z/g, "TIME");
 }
 
-test("two persons make a grant, and one ends it", async (t) => {
+test("two people make a grant, and one ends it", async (t) => {
   const desk = await startDesk(t, { contract, persons: { anna: ["finance"], bob: ["finance"], cleo: ["legal"] } });
   const [anna, bob, cleo] = ["anna", "bob", "cleo"].map((person) => grantsOf(desk, person));
   assert.ok(anna !== undefined && bob !== undefined && cleo !== undefined);

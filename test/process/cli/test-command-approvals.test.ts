@@ -192,7 +192,7 @@ const cases: readonly Case[] = [
     wrong: [["spent: 1800", "spent: 3000"]],
   },
   {
-    name: "two persons of the right groups are two voices",
+    name: "two people of the right groups are two voices",
     steps: [
       "{ like: large, input: { usd: 2500 }, expect: { rule: huge, approval: { needs: 2, has: 0 } } }",
       "{ approve: anna, expect: pending }",

@@ -167,7 +167,7 @@ suite("decisions in the console", () => {
     assert.equal(await anna.page.evaluate("document.activeElement.id"), "decide-title");
   });
 
-  test("a call for other persons can be read and not decided", async (t) => {
+  test("a call for other people can be read and not decided", async (t) => {
     const [desk, anna] = await start(t);
     const { approval } = await desk.asks({ tool_name: "pay.legal", tool_input: { case: "A-1" }, session_id: "s3" });
     await anna.opens("/");

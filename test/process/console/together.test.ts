@@ -1,6 +1,6 @@
 /**
  * Goal: a page tells the truth about a call while others act: another person decides, the agent asks, an administrator
- * revokes, the gate dies. Method: real browsers of several persons at one gate. The times until a page changes are
+ * revokes, the gate dies. Method: real browsers of several people at one gate. The times until a page changes are
  * printed. Positive controls: pages that hear no events, and pages that forget what a person has typed.
  */
 import assert from "node:assert/strict";
@@ -159,7 +159,7 @@ async function gateDies(t: TestContext, forgets = false): Promise<void> {
   await anna.page.getByText("live", { exact: true }).waitFor();
 }
 
-/** A call needs two persons, and one of them has voted. */
+/** A call needs two people, and one of them has voted. */
 async function voteArrives(t: TestContext, isForgotten = false): Promise<void> {
   const desk = await startConsole(t);
   const { approval } = await desk.asks({ tool_name: "pay.legal", tool_input: { case: "A-1" }, session_id: "s3" });
@@ -196,7 +196,7 @@ async function draftStays(t: TestContext, isForgotten = false): Promise<void> {
   assert.equal(await anna.page.getByLabel("Comment").inputValue(), "", "a comment that was sent is gone");
 }
 
-suite("several persons and the console", () => {
+suite("several people and the console", () => {
   test("a decision is on the other person's page at once, and the button goes", (t) => decisionArrives(t));
   control("positive control: a page that hears no events shows nothing", async (t) => {
     await assert.rejects(decisionArrives(t, true), /waiting for getByText\('The call was denied'\)/);

@@ -105,9 +105,9 @@ const weaker: readonly (readonly [what: string, before: Parts, after: Parts, lin
   ],
   ["a text more that is unbound", {}, { tool: "{ unbound: [input.note] }" }, ["unbound: [] -> [input.note]"]],
   ["a subject less", { subject: "[platform.wallet]" }, {}, ["subject: [platform.wallet] -> []"]],
-  ["fewer persons in the tool", { tool: "{ of: 2 }" }, {}, ["c.large of: 2 -> 1"]],
-  ["fewer persons in the contract", { contract: "{ of: 2 }" }, {}, ["c.large of: 2 -> 1"]],
-  ["fewer persons in the mandate", { mandate: "approval: { of: 2 }\n" }, {}, ["c.large of: 2 -> 1"]],
+  ["fewer people in the tool", { tool: "{ of: 2 }" }, {}, ["c.large of: 2 -> 1"]],
+  ["fewer people in the contract", { contract: "{ of: 2 }" }, {}, ["c.large of: 2 -> 1"]],
+  ["fewer people in the mandate", { mandate: "approval: { of: 2 }\n" }, {}, ["c.large of: 2 -> 1"]],
   [
     "a nearer part that replaces that of the mandate",
     { mandate: "approval: { of: 2 }\n" },
@@ -115,7 +115,7 @@ const weaker: readonly (readonly [what: string, before: Parts, after: Parts, lin
     ["c.large of: 2 -> 1"],
   ],
   [
-    "fewer persons under otherwise",
+    "fewer people under otherwise",
     { tool: "{ of: 2 }", otherwise: "ESCALATE", rule: "{ of: 1 }" },
     { otherwise: "ESCALATE" },
     ["c.$otherwise of: 2 -> 1"],

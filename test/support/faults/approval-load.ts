@@ -32,7 +32,7 @@ rules:
   - { rule: never, on: [transfer], when: counters.moved < 0, verdict: BLOCK, reason: "{counters.moved} were moved" }
 `;
 
-/** Returns a place whose gate lets persons decide every call. */
+/** Returns a place whose gate lets people decide every call. */
 export function placeOfApprovals(folder: string, changes: readonly Mutation[] = []): Place {
   const { data, settings } = placeIn(folder, { changes });
   writeFileSync(join(folder, "approvals.yaml"), contract);
@@ -51,7 +51,7 @@ interface Said {
   readonly json: any;
 }
 
-/** Agents whose calls wait, and persons who decide them, over gates that are killed. */
+/** Agents whose calls wait, and people who decide them, over gates that are killed. */
 export class ApprovalLoad {
   readonly #data: string;
   readonly #dice: Dice;

@@ -3,7 +3,7 @@ import { askOnce, bodyOf, expected, pause, type Serving } from "./clients.ts";
 import type { Outside } from "./outside.ts";
 import { disclosuresOf, hashOf, leafOf, part, type Row } from "./rows.ts";
 
-/** Who may decide: two persons, of whom any one is enough. */
+/** Who may decide: two people, of whom any one is enough. */
 const approvers = ["anna", "bob"];
 
 export const deciders = {
@@ -27,7 +27,7 @@ export interface Answered {
   readonly person: string | undefined;
 }
 
-/** Acts as clients whose calls wait for a person and use what was approved, and as the persons who decide. */
+/** Acts as clients whose calls wait for a person and use what was approved, and as the people who decide. */
 async function approve(serving: Serving, outside: Outside, { life, votes }: Votes): Promise<void> {
   const { machine } = serving;
   const { process, chance } = machine;

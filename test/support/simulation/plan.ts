@@ -17,7 +17,7 @@ export interface Life {
   readonly roomBytes: number | null;
   /** How often its operator has receipts erased, or changes the signing key; never by default. */
   readonly errands?: number;
-  /** How often persons decide parked calls, or clients use what was approved; never by default. */
+  /** How often people decide parked calls, or clients use what was approved; never by default. */
   readonly votes?: number;
   /** How often clients send a check with a `call_id`, or send one again; never by default. */
   readonly repeats?: number;

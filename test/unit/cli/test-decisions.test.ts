@@ -45,7 +45,7 @@ const mistakes: readonly (readonly [name: string, text: string])[] = [
   ["an unknown status", withStep("{ tool: look, expect: { approval: waiting } }")],
   ["an approval without members", withStep("{ tool: look, expect: { approval: {} } }")],
   ["an unknown member of an approval", withStep("{ tool: look, expect: { approval: { id: apr_1 } } }")],
-  ["a number of persons that is a word", withStep("{ tool: look, expect: { approval: { has: one } } }")],
+  ["a number of people that is a word", withStep("{ tool: look, expect: { approval: { has: one } } }")],
   ["an unknown status of an outcome", withStep("{ outcome: donne }")],
   ["an outcome with the key of a call", withStep("{ outcome: done, tool: look }")],
   ["an outcome and a decision in one", withStep("{ outcome: done, approve: anna }")],

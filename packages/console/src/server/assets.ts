@@ -37,7 +37,7 @@ const packages: Readonly<Record<string, string>> = {
   uplot: "uplot.js",
 };
 
-/** The module that a page starts with, and the page that most persons open first. */
+/** The module that a page starts with, and the page that most people open first. */
 const entries = ["main.js", "pages/inbox.js"].map((name) => `console/src/browser/${name}`);
 
 /** The folder of the packages. */

@@ -7,7 +7,7 @@ import { canonical, type Canonical } from "../wire/mod.ts";
 export const statuses = ["pending", "approved", "used", "denied", "expired", "cancelled", "superseded"] as const;
 export type Status = (typeof statuses)[number];
 
-/** The persons that an approval needs: `of` persons of the groups `by`; null means any person. */
+/** The people that an approval needs: `of` people of the groups `by`; null means any person. */
 export interface Need {
   readonly by: readonly string[] | null;
   readonly of: number;
@@ -187,7 +187,7 @@ export type ApprovalAct =
       /** The person's groups that count. */
       readonly by: readonly string[];
       readonly comment: string;
-      /** Null while more persons are needed. */
+      /** Null while more people are needed. */
       readonly use_by: number | null;
       readonly self?: SelfMark;
     }
@@ -238,7 +238,7 @@ export function rowsOf(act: ApprovalAct): readonly number[] {
 }
 
 /** Where and when an act was recorded. */
-export interface ActPlace {
+export interface ActRow {
   readonly seq: number;
   readonly at: number;
   /** The name of the key. */
@@ -250,7 +250,7 @@ export interface ActPlace {
  *
  * @returns undefined if the act is not lawful in the approval's state
  */
-export function applyAct(approval: Approval, act: ApprovalAct, { seq, at, by }: ActPlace): Approval | undefined {
+export function applyAct(approval: Approval, act: ApprovalAct, { seq, at, by }: ActRow): Approval | undefined {
   const { status } = approval;
   if (status !== "pending" && status !== "approved") return undefined;
   const closed = { closed: seq, changed: seq };
@@ -289,7 +289,7 @@ export function applyAct(approval: Approval, act: ApprovalAct, { seq, at, by }: 
 /** The denial that an act makes. */
 export function denialOf(
   { call, comment, person, scope, until }: Extract<ApprovalAct, { readonly act: "approval.deny" }>,
-  { seq, at }: Pick<ActPlace, "at" | "seq">,
+  { seq, at }: Pick<ActRow, "at" | "seq">,
 ): Denial {
   return { row: seq, at, person, comment, until, scope, ...(call !== undefined && { call }) };
 }

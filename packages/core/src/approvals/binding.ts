@@ -105,7 +105,7 @@ export interface ComparedCall {
  * @returns undefined if the call does not have the member
  */
 export function memberText(call: ComparedCall, member: string): string | undefined {
-  const asked = askedMember(member);
+  const asked = parsePresenceName(member);
   if (asked === "platform" || asked === "session") return String((call[asked] ?? null) !== null);
   const value = memberOf(call, asked ?? member);
   if (asked !== undefined) return String(value !== undefined);
@@ -147,7 +147,7 @@ export function presenceOf(member: string): string {
 }
 
 /** The member whose presence has this name, such as `has(input.payee)`; undefined for the name of a value. */
-export function askedMember(name: string): string | undefined {
+export function parsePresenceName(name: string): string | undefined {
   return /^has\((.*)\)$/.exec(name)?.[1];
 }
 

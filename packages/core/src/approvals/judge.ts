@@ -105,7 +105,7 @@ export type Judgement = (
 /** A grant that covers a call. */
 export interface Granted {
   readonly grant: Grant;
-  /** The persons whose votes for it count. */
+  /** The people whose votes for it count. */
   readonly by: readonly string[];
   /** What the call adds to the grant's amounts. */
   readonly amounts: Readonly<Record<string, string>>;
@@ -124,7 +124,7 @@ export function judgeAsk(ask: Ask, known: KnownApprovals, limits: AskLimits): Ju
   const misfits = ask.named === undefined ? [] : found === undefined ? (["id"] as const) : misfitsOf(ask, found);
   const named = misfits.length === 0 ? found : undefined;
   const quorum = named !== undefined && statusAt(named, at) === "approved" ? known.quorum(named) : undefined;
-  const used = named !== undefined && quorum?.isMet === true && { approval: named, by: quorum.persons };
+  const used = named !== undefined && quorum?.isMet === true && { approval: named, by: quorum.people };
   if (used !== false && answered === "ALLOW") return { how: "used", misfits, ...used, needed: false };
   if (answered !== "ESCALATE" || ask.asking === undefined) return { how: undefined, misfits };
   const denial = denialFor(ask, ask.asking, known);

@@ -15,12 +15,12 @@ export interface Asker extends Pick<Voter, "makers"> {
 }
 
 export interface Quorum {
-  /** The persons that are needed, and those whose votes count. */
+  /** The people that are needed, and those whose votes count. */
   readonly needs: number;
   readonly has: number;
   readonly isMet: boolean;
-  /** The persons whose votes count. */
-  readonly persons: readonly string[];
+  /** The people whose votes count. */
+  readonly people: readonly string[];
 }
 
 /**
@@ -54,10 +54,10 @@ export function quorumOf(
   });
   const largest = Math.max(1, ...needs.map(({ of }) => of));
   const short = Math.min(largest, Math.max(0, ...missing));
-  return { needs: largest, has: largest - short, isMet: short === 0, persons: counted.map(({ person }) => person) };
+  return { needs: largest, has: largest - short, isMet: short === 0, people: counted.map(({ person }) => person) };
 }
 
-/** The persons as whose voice a vote counts: the key's own, and its makers within a day. */
+/** The people as whose voice a vote counts: the key's own, and its makers within a day. */
 export function voicesOf({ person, makers }: Pick<Voter, "makers" | "person">): readonly string[] {
   return [person, ...makers];
 }

@@ -91,7 +91,7 @@ export interface Stops {
 
 export const noStops: Stops = { acts: [], active: [] };
 
-/** The most stops of tools, and the most of sessions, that a ledger's own persons can have in force. */
+/** The most stops of tools, and the most of sessions, that a ledger's own people can have in force. */
 export const narrowStopsMax = 100;
 
 /** Reads the body of an act about stops; undefined for another act. @throws {SyntaxError} if it is damaged */

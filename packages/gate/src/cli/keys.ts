@@ -97,15 +97,15 @@ export async function addPersonCommand(name: string, options: KeysOptions): Prom
 }
 
 /** `svc-gate persons list` */
-export async function listPersonsCommand(options: KeysOptions): Promise<Outcome> {
+export async function listPeopleCommand(options: KeysOptions): Promise<Outcome> {
   const answer = await askGate({ ...options, tenant: undefined }, "GET", adminPath(undefined, "persons"));
-  const persons = answer["persons"] as readonly string[];
-  if (options.json) return { exitCode: 0, text: JSON.stringify({ persons }) };
-  if (persons.length === 0) return { exitCode: 0, text: "no person may decide calls yet" };
+  const people = answer["persons"] as readonly string[];
+  if (options.json) return { exitCode: 0, text: JSON.stringify({ persons: people }) };
+  if (people.length === 0) return { exitCode: 0, text: "no person may decide calls yet" };
   const keys = (await list({ ...options, tenant: undefined })).filter(
     ({ state }) => state !== "revoked" && state !== "expired",
   );
-  const rows = persons.map((person) => {
+  const rows = people.map((person) => {
     const own = keys.filter((key) => key.person === person);
     const groups = new Set(own.flatMap((key) => key.groups));
     return [person, own.map(idOf).join(",") || "-", [...groups].join(",") || "-"];

@@ -1,6 +1,6 @@
 import { visible, type EndpointJson, type EndpointsJson } from "../../../core/src/wire/mod.ts";
 import { io } from "./io.ts";
-import { adminPath, askGate, type GateOptions, type WorkPlace } from "./operator.ts";
+import { adminPath, askGate, type GateOptions, type WorkTarget } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
 export interface ReplayOptions extends GateOptions {
@@ -41,7 +41,7 @@ const noEndpoint =
   "no endpoint gets the events of this ledger: a running gate, or this command, reads them from SVC_NOTIFY";
 
 /** In a ledger that no gate serves, the endpoints are those of SVC_NOTIFY. The next gate sends. */
-function placeOf(options: GateOptions): WorkPlace {
+function placeOf(options: GateOptions): WorkTarget {
   return { ...options, notify: io().env["SVC_NOTIFY"] || undefined };
 }
 

@@ -13,14 +13,14 @@ import { BadInput, readText } from "./outcome.ts";
  * The gate of an operator's command: the one that serves a local data folder, or one at a URL, with a key of scope
  * admin.
  */
-export interface GatePlace {
+export interface GateLocation {
   readonly dataDir: string;
   readonly url?: string | undefined;
   readonly keyFile?: string | undefined;
 }
 
 /** The options that every operator's command has. */
-export interface GateOptions extends GatePlace {
+export interface GateOptions extends GateLocation {
   readonly tenant?: string | undefined;
   readonly json: boolean;
 }
@@ -49,7 +49,7 @@ export interface GateDoor {
  *   question but does not answer: it may be a gate that hangs
  */
 export async function findGate(
-  { dataDir, url, keyFile }: GatePlace,
+  { dataDir, url, keyFile }: GateLocation,
   limitMinutes: number = answerMinutes,
 ): Promise<GateDoor | undefined> {
   if (url !== undefined) {
@@ -75,7 +75,7 @@ async function servingIn(dataDir: string, limitMinutes: number): Promise<Address
 }
 
 /** Where a command works: through the gate of the place, or in a ledger that no gate serves. */
-export interface WorkPlace extends GatePlace {
+export interface WorkTarget extends GateLocation {
   readonly tenant?: string | undefined;
   /** The root's head pin, for a ledger that no gate serves. */
   readonly pin?: string | undefined;
@@ -86,14 +86,14 @@ export interface WorkPlace extends GatePlace {
 }
 
 /** Asks the gate that serves the ledger. If no gate serves it, opens the ledger and answers as a gate would. */
-export async function withGate<Value>(place: WorkPlace, work: (gate: GateDoor) => Promise<Value>): Promise<Value> {
+export async function withGate<Value>(place: WorkTarget, work: (gate: GateDoor) => Promise<Value>): Promise<Value> {
   const gate = await findGate(place);
   return gate === undefined ? inLedger(place, undefined, work) : work(gate);
 }
 
 /** Asks one question of that gate. @throws {BadInput} if the gate refuses the request */
 export function askGate(
-  place: WorkPlace,
+  place: WorkTarget,
   method: "GET" | "POST",
   path: string,
   body?: object,
@@ -107,7 +107,7 @@ export function askGate(
  * @throws {BadInput} if neither the option nor the environment names a key
  */
 export async function withGateFor<Value>(
-  { dataDir, url, keyFile, tenant }: Omit<WorkPlace, "mayBegin" | "pin">,
+  { dataDir, url, keyFile, tenant }: Omit<WorkTarget, "mayBegin" | "pin">,
   work: (gate: GateDoor) => Promise<Value>,
 ): Promise<Value> {
   const missing = "a person decides with a key of their own: name its file with --key-file";
@@ -119,7 +119,7 @@ export async function withGateFor<Value>(
 }
 
 async function inLedger<Value>(
-  { dataDir, tenant, pin, mayCreate = false, notify }: WorkPlace,
+  { dataDir, tenant, pin, mayCreate = false, notify }: WorkTarget,
   key: string | undefined,
   work: (gate: GateDoor) => Promise<Value>,
 ): Promise<Value> {

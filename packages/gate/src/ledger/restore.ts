@@ -10,7 +10,7 @@ import { divergences, seenHeads, type AskOthers, type Divergence, type ObservedH
 import { takeOwnership } from "./store/sqlite/file.ts";
 import { LedgerRefused } from "./errors.ts";
 
-export interface RestorePlace {
+export interface RestoreTarget {
   readonly backup: string;
   /** The data folder, which must not have a ledger. */
   readonly folder: string;
@@ -20,7 +20,7 @@ export interface RestorePlace {
 }
 
 /** A backup that was verified and compared with all known heads of its ledger. Nothing was written yet. */
-export interface Restoration extends RestorePlace {
+export interface Restoration extends RestoreTarget {
   readonly pin: Pin;
   readonly rows: number;
   /** The known heads of the ledger; empty if nothing is known. */
@@ -34,7 +34,7 @@ export interface Restoration extends RestorePlace {
  *
  * @throws {LedgerRefused} if the folder already has a ledger, or the backup is not complete
  */
-export async function planRestore(place: RestorePlace): Promise<Restoration> {
+export async function planRestore(place: RestoreTarget): Promise<Restoration> {
   const { askOthers, backup, folder, pinFile } = place;
   requireEmpty(folder);
   const { pin, rows } = await verifyBackup(backup);

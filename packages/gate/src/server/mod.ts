@@ -35,7 +35,7 @@ export {
   type SettledCounter,
   type TotalSource,
 } from "./outcomes/settle-call.ts";
-export { isSettled, settlementOf, type PlacedOutcome } from "./outcomes/settle.ts";
+export { isSettled, settlementOf, type OutcomeAtRow as PlacedOutcome } from "./outcomes/settle.ts";
 export { alignCounters, catchUp, foldAhead, type FoldSource } from "./service/counters.ts";
 export { lengthMs, readMoment } from "./settings/moment.ts";
 export { outcomeOf } from "./core/outcome.ts";
@@ -51,8 +51,14 @@ export {
   type ChangedKey,
   type KeyRequest,
 } from "./keys/keys.ts";
-export { type OfflinePlace } from "./admin/offline.ts";
+export { type OfflineLedger as OfflinePlace } from "./admin/offline.ts";
 export { filesReadableHere } from "./settings/gate-files.ts";
 export { readOperatorFile } from "./start/operator-file.ts";
 export { resetCounters, resumeAfterRestore, type Resumed, type ResumedCounter } from "./admin/resume.ts";
-export type { AskedExplanation, AskedReport, GateHistory, NextTurn, ServeHooks } from "./policy/hooks.ts";
+export type {
+  ExplanationRequest as AskedExplanation,
+  ReportRequest as AskedReport,
+  GateHistory,
+  NextTurn,
+  ServeHooks,
+} from "./policy/hooks.ts";

@@ -60,7 +60,7 @@ export interface RecordedJudge extends BatchJudge {
   unknown: readonly string[];
 }
 
-/** Judges a call again as its receipt says that stops and persons did. */
+/** Judges a call again as its receipt says that stops and people did. */
 export function recordedJudge(
   ledger: ReplayLedger,
   policy: ActivePolicy,

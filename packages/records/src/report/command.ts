@@ -12,7 +12,7 @@ export interface ReportOptions extends Omit<ReceiptSource, "folder">, SpanOption
 
 /**
  * `svc-gate report`: prints the calls that enforce mode would have refused, by rule, with examples, and the approvals
- * that persons decided or would have had to decide, and the outcomes that were reported.
+ * that people decided or would have had to decide, and the outcomes that were reported.
  */
 export async function reportCommand(folder: string, options: ReportOptions): Promise<Outcome> {
   const from = readWhole("--from", options.from, 1);

@@ -51,7 +51,7 @@ const decisionsMin = 10;
 const keyActs: ReadonlySet<string> = new Set(["keys.create", "keys.rotate", "keys.update"]);
 
 /**
- * Counts by rule what became of approvals, from the rows of checks and of what persons and the gate did.
+ * Counts by rule what became of approvals, from the rows of checks and of what people and the gate did.
  *
  * It also tells each count to a function, with the time of the row in milliseconds since the epoch.
  */
@@ -155,11 +155,11 @@ export class DecidedApprovals {
     ]);
     return [
       "",
-      "approvals that persons were asked for",
+      "approvals that people were asked for",
       ...columns([["rule", ...counts, "expired %", "median", "p90"], ...rows]),
       "  unvoted: expired without any vote; expired %: of those that ended; median and p90: the time until the decision",
       "  fast: votes and denials in less than 3 seconds; young: votes with keys made or changed less than a day before",
-      "  self: decisions of persons on their own calls: each no, and each yes where the mandate permits it",
+      "  self: decisions of people on their own calls: each no, and each yes where the mandate permits it",
       ...json.flatMap(alwaysText),
     ];
   }

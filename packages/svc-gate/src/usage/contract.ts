@@ -116,7 +116,7 @@ function addReport(program: Command): void {
     .option("--json", "for programs", false)
     .addHelpText(
       "after",
-      "\nIt also counts approvals by rule: those that persons were asked for, and those that enforce mode would need." +
+      "\nIt also counts approvals by rule: those that people were asked for, and those that enforce mode would need." +
         "\n\nExit code 0, also if calls were refused.\n\nExample:\n  svc-gate report ./data --since 7d",
     )
     .action((folder: string | undefined, options: ReportOptions & FolderOption) =>

@@ -5,7 +5,7 @@ import { many, operating } from "./options.ts";
 /** Adds the commands with which an operator changes a gate. Each but `notify` writes a row in its ledger. */
 export function addOperatorCommands(program: Command): void {
   addKeys(program);
-  addPersons(program);
+  addPeople(program);
   addReload(program);
   addErase(program);
   addNotify(program);
@@ -43,7 +43,7 @@ function addKeys(program: Command): void {
   ).action(calls(async () => (await import("../../../gate/src/cli/keys.ts")).createCommand));
 
   operating(
-    keys.command("list").description("list current and former keys: state, scopes, persons, limits, last use"),
+    keys.command("list").description("list current and former keys: state, scopes, people, limits, last use"),
   ).action(calls(async () => (await import("../../../gate/src/cli/keys.ts")).listCommand));
 
   operating(
@@ -70,21 +70,21 @@ function addKeys(program: Command): void {
   ).action(calls(async () => (await import("../../../gate/src/cli/keys.ts")).revokeCommand));
 }
 
-function addPersons(program: Command): void {
-  const persons = program
+function addPeople(program: Command): void {
+  const people = program
     .command("persons")
-    .description("manage the persons who may decide calls; each act is a row of the ledger")
+    .description("manage the people who may decide calls; each act is a row of the ledger")
     .helpCommand(false)
     .addHelpText(
       "after",
       "\nExit code 0: done. 2: refused, and nothing changed.\n\nExample:\n  svc-gate persons add anna" +
         "\n  svc-gate keys create anna-laptop --scopes approve,receipts --person anna --groups finance",
     );
-  operating(persons.command("add").description("add a person").argument("<name>", "such as anna")).action(
+  operating(people.command("add").description("add a person").argument("<name>", "such as anna")).action(
     calls(async () => (await import("../../../gate/src/cli/keys.ts")).addPersonCommand),
   );
-  operating(persons.command("list").description("list the persons")).action(
-    calls(async () => (await import("../../../gate/src/cli/keys.ts")).listPersonsCommand),
+  operating(people.command("list").description("list the persons")).action(
+    calls(async () => (await import("../../../gate/src/cli/keys.ts")).listPeopleCommand),
   );
 }
 

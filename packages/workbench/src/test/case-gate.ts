@@ -56,7 +56,7 @@ export interface Answered extends Evaluation {
 export interface CaseSettings {
   readonly mode: Mode;
   /** The groups of each person. */
-  readonly persons: ReadonlyMap<string, readonly string[]>;
+  readonly people: ReadonlyMap<string, readonly string[]>;
   /** The value of a counter before the first call, a decimal. */
   readonly given: (counter: Counter) => string;
 }
@@ -75,12 +75,12 @@ export class CaseGate {
   readonly #given: ReadonlyMap<string, string>;
   #at = 0;
 
-  constructor(policySet: PolicySet, { mode, persons, given }: CaseSettings) {
+  constructor(policySet: PolicySet, { mode, people, given }: CaseSettings) {
     const policy = activePolicy(policySet, mode);
     this.#policy = policy;
     this.#given = new Map(policySet.counters.map((counter) => [digestOf(policy, counter), given(counter)]));
     this.#ledger = new CaseLedger(policy);
-    this.#deciders = decidersOf(persons);
+    this.#deciders = decidersOf(people);
     const place = {
       ledger: this.#ledger,
       policy: () => policy,
@@ -221,10 +221,10 @@ function noApproval(name: string): Obstacle {
 }
 
 /** Every person has one key, with the person's name, that nobody made lately. */
-function decidersOf(persons: CaseSettings["persons"]): Deciders {
+function decidersOf(people: CaseSettings["people"]): Deciders {
   return {
     voter: (name) => {
-      const groups = persons.get(name);
+      const groups = people.get(name);
       return groups && { person: name, groups, makers: [] };
     },
     asker: (key) => ({ person: key, makers: [] }),

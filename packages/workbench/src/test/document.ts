@@ -13,7 +13,7 @@ export interface TestFile {
   /** The contract or mandate under test, as the command line would name it. */
   readonly subject: string;
   readonly mode: Mode;
-  /** The persons who may decide calls, each with its groups. */
+  /** The people who may decide calls, each with its groups. */
   readonly persons: ReadonlyMap<string, readonly string[]>;
   readonly cases: readonly TestCase[];
 }
@@ -131,7 +131,7 @@ export interface ExpectedApproval {
   readonly status: (typeof approvalStatuses)[number] | undefined;
   /** True if the call opened the approval. */
   readonly new?: boolean | undefined;
-  /** The persons that are needed, and those whose votes count: decimals. */
+  /** The people that are needed, and those whose votes count: decimals. */
   readonly needs?: string | undefined;
   readonly has?: string | undefined;
   readonly next?: (typeof nextSteps)[number] | undefined;

@@ -48,7 +48,7 @@ export function printFailure(
 }
 
 function approvalLine({ status, new: isNew, needs, has, next }: AnswerApproval): string {
-  return `${status}, ${has} of ${needs} persons, next: ${next}${isNew ? ", new" : ""}`;
+  return `${status}, ${has} of ${needs} people, next: ${next}${isNew ? ", new" : ""}`;
 }
 
 function stepLines(step: TestStep, answered: Answered | undefined): readonly string[] {

@@ -55,7 +55,7 @@ interface Progress {
 class Reader {
   readonly #report: Report;
   readonly #drafts: Drafts;
-  readonly #persons = new Map<string, readonly string[]>();
+  readonly #people = new Map<string, readonly string[]>();
   #count = 0;
 
   constructor(sheet: Sheet) {
@@ -64,7 +64,7 @@ class Reader {
   }
 
   file(sheet: Sheet, source: SourceFile): TestFile {
-    this.#readPersons(sheet);
+    this.#readPeople(sheet);
     const start = { draft: this.#drafts.own(sheet), now: sheet.moment("now") ?? defaultNow };
     const cases = sheet.items("cases").flatMap((node) => this.#case(node, start) ?? []);
     if (cases.length === 0 && this.#report.size === 0)
@@ -72,18 +72,18 @@ class Reader {
     this.#names(cases);
     const title = sheet.text("tests") ?? source.name.replace(/^.*[/\\]/, "").replace(/\.test\.ya?ml$/, "");
     const subject = this.#subject(sheet, source);
-    return { source, title, subject, mode: this.#mode(sheet), persons: this.#persons, cases };
+    return { source, title, subject, mode: this.#mode(sheet), persons: this.#people, cases };
   }
 
-  /** The persons who decide, each with its groups: `anna: [finance]`. */
-  #readPersons(sheet: Sheet): void {
-    const persons = sheet.inner("persons", "`persons`");
-    for (const name of persons?.map.entries.keys() ?? []) {
-      const groups = persons?.texts(name) ?? [];
+  /** The people who decide, each with its groups: `anna: [finance]`. */
+  #readPeople(sheet: Sheet): void {
+    const people = sheet.inner("persons", "`persons`");
+    for (const name of people?.map.entries.keys() ?? []) {
+      const groups = people?.texts(name) ?? [];
       const message = `\`${name}\` is a list of groups`;
       for (const { value, span } of groups)
         if (value === null) this.#report.add("shape", span, message, "write `[]` for a person without groups");
-      this.#persons.set(
+      this.#people.set(
         name,
         groups.map(({ text }) => text),
       );
@@ -152,7 +152,7 @@ class Reader {
     if (others.length > 0)
       sheet.wrong("twice", `a decision has one of ${decisionActs.map((name) => `\`${name}:\``).join(", ")}`);
     const by = sheet.scalar(act);
-    if (by !== undefined && act !== "cancel") sheet.named(by, "person", this.#persons);
+    if (by !== undefined && act !== "cancel") sheet.named(by, "person", this.#people);
     const scope = sheet.oneOf("scope", "scope", ["call", "tool", "rule"] as const);
     if (scope !== undefined && act !== "deny") sheet.wrong("literal", "`scope:` belongs to `deny:`");
     const approval = this.#nameAbove(sheet.scalar("approval"), "approval", progress) ?? latest;

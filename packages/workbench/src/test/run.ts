@@ -53,7 +53,7 @@ export async function runTests(
 
 async function runCase(
   { steps, given }: TestCase,
-  { mode, persons }: TestFile,
+  { mode, persons: people }: TestFile,
   subject: Subject,
 ): Promise<Failure | undefined> {
   const { policySet } = subject;
@@ -62,7 +62,7 @@ async function runCase(
   if (wrong !== undefined && first !== undefined)
     return { ...nothingCame, step: first, number: 1, mismatches: [wrong] };
   const valueOf = givenValues(given, "0");
-  const gate = new CaseGate(policySet, { mode, persons, given: (counter) => valueOf({ counter }) });
+  const gate = new CaseGate(policySet, { mode, people, given: (counter) => valueOf({ counter }) });
   for (const [index, step] of steps.entries()) {
     const failure = await runStep(step, gate, subject);
     if (failure !== undefined) return { ...failure, step, number: index + 1 };

@@ -42,7 +42,7 @@ export const kept: readonly { readonly name: string; readonly steps: readonly St
     ],
   },
   {
-    name: "a vote that completes the persons only when its key is older than a day",
+    name: "a vote that completes the people only when its key is older than a day",
     steps: [
       asks({ tool: "pay.legal" }),
       decides(0, "approve", "call", "fay"),

@@ -351,7 +351,7 @@ export class ApprovalsModel {
     return open.length >= room.ledger || ofSession.length >= sessionMax || ofKey.length >= keyMax;
   }
 
-  /** The persons whose votes count now. If two votes are one voice, the vote that meets more needs counts. */
+  /** The people whose votes count now. If two votes are one voice, the vote that meets more needs counts. */
   #counted(state: State, extra: readonly string[]): readonly string[] {
     const asker = this.#personOf(state.check.call.key);
     const meets = (person: string): number => state.opening.needs.filter(({ by }) => this.#isIn(person, by)).length;
@@ -408,7 +408,7 @@ export class ApprovalsModel {
     const asker = this.#personOf(state.check.call.key);
     if (decision === "approve" && [person, voter.maker].includes(asker)) return { code: "self-approval" };
     const isApproved = state.votes.includes(person) && (isOpen(state) || state.status === "used");
-    // A vote may complete the persons only later, when its key is not its maker's voice any more.
+    // A vote may complete the people only later, when its key is not its maker's voice any more.
     const isEnoughNow = state.status === "pending" && this.#isMet(state);
     const isAgain = decision === "approve" ? isApproved && !isEnoughNow : state.denial?.person === person;
     if (isAgain && !isDue(state, at)) return this.#decided(of, false);

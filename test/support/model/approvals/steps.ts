@@ -44,7 +44,7 @@ export type Step =
     }
   | { readonly do: "restart" };
 
-/** The persons, with their groups and the makers of young keys. */
+/** The people, with their groups and the makers of young keys. */
 export const persons: readonly (readonly [person: string, groups: readonly string[], maker?: string])[] = [
   ["anna", ["finance"]],
   ["bob", ["finance", "legal", "board"]],
@@ -55,7 +55,7 @@ export const persons: readonly (readonly [person: string, groups: readonly strin
   ["gus", ["legal"]],
 ];
 
-/** The persons of the keys that ask. */
+/** The people of the keys that ask. */
 export const agents: Readonly<Record<string, string>> = { agent: "agent", annas: "anna" };
 
 const groups = ["finance", "legal", "board"] as const;

@@ -307,11 +307,11 @@ suite("open-subject", () => {
 suite("quorum-with-self", () => {
   const self = "approvals: { self: true }\n";
   cases([
-    ["two persons and `self: true`", { mandate: self, tool: "{ of: 2 }" }, ["quorum-with-self: 2"]],
+    ["two people and `self: true`", { mandate: self, tool: "{ of: 2 }" }, ["quorum-with-self: 2"]],
     ["one person and `self: true`", { mandate: self }, []],
-    ["two persons without `self: true`", { tool: "{ of: 2 }" }, []],
+    ["two people without `self: true`", { tool: "{ of: 2 }" }, []],
     [
-      "two persons of the mandate and `self: true`",
+      "two people of the mandate and `self: true`",
       { mandate: `${self}approval: { of: 2 }\n` },
       ["quorum-with-self: large"],
     ],

@@ -129,7 +129,7 @@ function StopDialog({ onClose }: { readonly onClose: (set?: StopSetJson) => void
     h(
       Tick,
       { isOn: keeps, onChange: () => setKeeps(!keeps) },
-      "keep the open approvals, without their votes: persons must decide again",
+      "keep the open approvals, without their votes: people must decide again",
     ),
     h(Field, { id: "stop-word", label: `Type "${word}" to confirm`, value: typed, onText: setTyped }),
     note,

@@ -16,7 +16,7 @@ export function Comment({ id, value, onText }: CommentProps): JSX.Element {
   return h(Area, { id, label, rows: 2, value, onText, bytesMax });
 }
 
-/** Persons who deny several calls should know what follows (spec/approvals.md). */
+/** People who deny several calls should know what follows (spec/approvals.md). */
 export const denialsText =
   "After three denials under one rule within an hour, the gate blocks further calls of that key under the rule.";
 

@@ -173,13 +173,13 @@ function effectText({ needs, has, decide_by: until }: ApprovalDetailJson): strin
 }
 
 function approvedText({ use_by: useBy, has, needs }: ApprovalDetailJson): string {
-  if (useBy === null) return `${has} of ${needs} persons have approved.`;
+  if (useBy === null) return `${has} of ${needs} people have approved.`;
   const end = momentText(useBy);
   return `Approved, not used yet: this call may run once, until ${end}, if it is still allowed then. A denial takes the approval back.`;
 }
 
 function describeNoDecider({ key }: SessionJson): string {
-  return `You see this call, but the key "${key}" may not decide it. The call waits for the persons who may.`;
+  return `You see this call, but the key "${key}" may not decide it. The call waits for the people who may.`;
 }
 
 const closedTexts: Readonly<Record<string, string>> = {

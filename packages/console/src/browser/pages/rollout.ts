@@ -21,7 +21,7 @@ const dayMs = 86_400_000;
 /** Apart, so that the rest of the page is there in a browser that cannot draw the charts. */
 const Chart = later(() => import("./chart.ts"));
 
-/** The report as a page: what the rules did, and what persons had to decide. */
+/** The report as a page: what the rules did, and what people had to decide. */
 export default function Rollout({ session }: { readonly session: SessionJson }): JSX.Element {
   const { query } = useRoute();
   const days = query.get("days") ?? "";
@@ -188,7 +188,7 @@ function Decided({ rules }: { readonly rules: readonly DecidedRule[] }): JSX.Ele
   const share = (part: number, whole: number): string => (whole === 0 ? "-" : `${Math.round((part / whole) * 100)} %`);
   const time = (ms: number | null): string => (ms === null ? "-" : lengthText(ms));
   return panel(
-    { title: "What persons decided", class: "full" },
+    { title: "What people decided", class: "full" },
     rules.length === 0 && el.p({ class: "quiet" }, "No call has waited for a person in this time."),
     rules.length > 0 &&
       el.div(

@@ -48,7 +48,7 @@ export function SignIn({ hasEnded, onOpened }: SignInProps): JSX.Element {
     { class: "sign-in" },
     el.h1("svc-gate"),
     hasEnded && el.p({ class: "problem", role: "alert" }, endedText),
-    el.p({ class: "quiet" }, "The console for persons who decide what agents may do."),
+    el.p({ class: "quiet" }, "The console for people who decide what agents may do."),
     el.form(
       { onSubmit: (event) => void send(event) },
       el.label({ for: "key" }, "Your key"),

@@ -8,4 +8,10 @@
  * May import: nothing.
  */
 export { readOidc } from "./settings.ts";
-export { OidcSignIn, redeemedMax, tooMany, type ConsolePlace, type ReturnedSignIn } from "./sign-in.ts";
+export {
+  OidcSignIn,
+  redeemedMax,
+  tooMany,
+  type ConsoleAddress as ConsolePlace,
+  type ReturnedSignIn,
+} from "./sign-in.ts";

@@ -1,6 +1,6 @@
 import { isPrivateUrl, requireKnown, WrongMember, type Members, type Result } from "../../../../core/src/wire/mod.ts";
 
-/** How persons sign in with a provider of OpenID Connect, from the file of SVC_OIDC. */
+/** How people sign in with a provider of OpenID Connect, from the file of SVC_OIDC. */
 export interface OidcSettings {
   /** The provider, exactly as it writes its own name. */
   readonly issuer: string;
@@ -14,7 +14,7 @@ export interface OidcSettings {
   readonly groups: ReadonlyMap<string, string> | undefined;
   /** The name on the page's button. */
   readonly name: string;
-  readonly persons: readonly MappedPerson[];
+  readonly people: readonly MappedPerson[];
 }
 
 /** Which key a person of the provider uses. */
@@ -40,7 +40,7 @@ export type PrivateJsonReader = <Value>(
 ) => Promise<Result<Value, string>>;
 
 const known = ["issuer", "client_id", "client_secret", "scopes", "groups_claim", "groups", "name", "persons"];
-const personsMax = 10_000;
+const peopleMax = 10_000;
 
 /**
  * Reads the file of SVC_OIDC. Only its owner may read it, because it has a secret and the accounts of persons.
@@ -62,11 +62,11 @@ function settingsOf(read: Members): OidcSettings {
     groupsClaim: textOf("groups_claim", groupsClaim, 128),
     groups: groupsOf(read["groups"]),
     name: textOf("name", read["name"] ?? "OpenID Connect", 40),
-    persons: listOf("persons", read["persons"], personsMax).map((each, index) => personOf(each, index)),
+    people: listOf("persons", read["persons"], peopleMax).map((each, index) => personOf(each, index)),
   };
   if (!found.scopes.includes("openid") || found.scopes.some((scope) => scope.includes(" ")))
     throw new WrongMember("`scopes` must be a list of scopes, and `openid` one of them");
-  requireOnePersonEach(found.persons);
+  requireOnePersonEach(found.people);
   return found;
 }
 
@@ -91,7 +91,7 @@ function groupsOf(value: unknown): ReadonlyMap<string, string> | undefined {
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   const found = Object.entries(isObject ? value : { "": "" }) as readonly (readonly [string, unknown])[];
   const names = found.map(([stated, name]): readonly [string, string] => [stated, String(name)]);
-  if (names.length <= personsMax && names.every(([, name]) => isGroupName(name))) return new Map(names);
+  if (names.length <= peopleMax && names.every(([, name]) => isGroupName(name))) return new Map(names);
   throw new WrongMember(
     "`groups` must be an object from groups of the provider to their names: 1 to 64 of a-z, 0-9 and . _ -, without `oidc:`",
   );
@@ -112,9 +112,9 @@ function personOf(value: unknown, index: number): MappedPerson {
 }
 
 /** Two accounts of one key could lend each other their groups. */
-function requireOnePersonEach(persons: readonly MappedPerson[]): void {
+function requireOnePersonEach(people: readonly MappedPerson[]): void {
   const seen = new Set<string>();
-  for (const [index, { subject, tenant, key }] of persons.entries()) {
+  for (const [index, { subject, tenant, key }] of people.entries()) {
     for (const each of [`key ${tenant ?? ""}/${key}`, `subject ${tenant ?? ""}/${subject}`]) {
       if (seen.has(each))
         throw new WrongMember(

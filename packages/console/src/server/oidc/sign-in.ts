@@ -31,7 +31,7 @@ interface NamedKey {
   readonly tenant: string | null;
 }
 
-/** The keys of persons, as the gate keeps them. */
+/** The keys of people, as the gate keeps them. */
 interface PersonKeys {
   /** Reads what other gates have recorded. */
   catchUp(): Promise<void>;
@@ -56,7 +56,7 @@ export type LineEntry = (
 ) => Promise<Result<() => void, Refusal>>;
 
 /** The console at which somebody signs in. */
-export interface ConsolePlace {
+export interface ConsoleAddress {
   /** Such as `https://gate.example`; one of the gate's own names. */
   readonly origin: string;
   /** The path of the console, such as `/t/acme/console`. */
@@ -105,7 +105,7 @@ interface Discovered {
 /** The file of SVC_OIDC, as it was read. */
 interface ReadSettings {
   readonly settings: OidcSettings;
-  /** All but the persons, as a text to compare. */
+  /** All but the people, as a text to compare. */
   readonly by: string;
 }
 
@@ -132,7 +132,7 @@ export const redeemedMax = 32;
 const knownMs = 90 * 86_400_000;
 
 /**
- * Signs persons in with a provider of OpenID Connect. A person gets the session of the key that the file maps them to.
+ * Signs people in with a provider of OpenID Connect. A person gets the session of the key that the file maps them to.
  *
  * A cookie would go to every port of a host. So the flow is not in a cookie but in the storage of the page's origin, and
  * the page itself sends the provider's answer. Another server on this host gets neither, and a link with the answer of
@@ -140,7 +140,7 @@ const knownMs = 90 * 86_400_000;
  *
  * Strangers can do all of it except sign in at the provider, and behind a proxy they have the address of persons. So a
  * start is cheap, a failed sign-in leaves nothing, and those that ask the provider wait in a line. Browsers in which
- * a person has signed in before and all others take turns there, and so do persons, and networks.
+ * a person has signed in before and all others take turns there, and so do people, and networks.
  */
 export class OidcSignIn {
   readonly #parts: OidcParts;
@@ -161,7 +161,7 @@ export class OidcSignIn {
     return read.ok ? read.value.settings.name : undefined;
   }
 
-  async start(place: ConsolePlace): Promise<Result<BegunSignIn, Refusal>> {
+  async start(place: ConsoleAddress): Promise<Result<BegunSignIn, Refusal>> {
     const read = await this.#settings();
     if (!read.ok) return read;
     const provider = await this.#provider(read.value);
@@ -180,7 +180,7 @@ export class OidcSignIn {
   }
 
   /** Redeems the provider's answer. */
-  async finish(place: ConsolePlace, returned: ReturnedSignIn): Promise<Result<ConfirmedPerson, Refusal>> {
+  async finish(place: ConsoleAddress, returned: ReturnedSignIn): Promise<Result<ConfirmedPerson, Refusal>> {
     const { seal } = this.#parts;
     const flow = (await seal.open(returned.flow, place.base)) as SealedFlow | undefined;
     if (flow === undefined || !this.#take(flow)) return bad(noFlow);
@@ -202,7 +202,7 @@ export class OidcSignIn {
   }
 
   async #inTurn(
-    { network, base }: ConsolePlace,
+    { network, base }: ConsoleAddress,
     { known = "", signal }: ReturnedSignIn,
     redeem: () => Promise<Result<ConfirmedPerson, Refusal>>,
   ): Promise<Result<ConfirmedPerson, Refusal>> {
@@ -218,7 +218,7 @@ export class OidcSignIn {
     }
   }
 
-  async #redeem(place: ConsolePlace, flow: SealedFlow, answer: string): Promise<Result<ConfirmedPerson, Refusal>> {
+  async #redeem(place: ConsoleAddress, flow: SealedFlow, answer: string): Promise<Result<ConfirmedPerson, Refusal>> {
     const read = await this.#settings();
     if (!read.ok) return read;
     if (read.value.settings.issuer !== flow.issuer) return bad(noFlow);
@@ -233,10 +233,10 @@ export class OidcSignIn {
 
   async #personOf(
     { subject, groups }: Account,
-    { issuer, persons }: OidcSettings,
-    { tenant, base }: ConsolePlace,
+    { issuer, people }: OidcSettings,
+    { tenant, base }: ConsoleAddress,
   ): Promise<Result<ConfirmedPerson, Refusal>> {
-    const mapped = persons.find((person) => person.subject === subject && person.tenant === tenant);
+    const mapped = people.find((person) => person.subject === subject && person.tenant === tenant);
     if (mapped === undefined) return bad(notMapped(subject, issuer));
     const { keys, seal } = this.#parts;
     const of = { name: mapped.key, tenant };
@@ -261,7 +261,7 @@ export class OidcSignIn {
   async #readSettings(): Promise<Result<ReadSettings, Refusal>> {
     const settings = await readOidc(this.#parts.file, this.#parts.readJson);
     if (settings.ok) {
-      const { persons: _persons, ...others } = settings.value;
+      const { people: _persons, ...others } = settings.value;
       return good({ settings: settings.value, by: JSON.stringify({ ...others, groups: [...(others.groups ?? [])] }) });
     }
     this.#parts.warn(settings.problem);
@@ -305,7 +305,7 @@ const noFlow = refuse(
 /** The refusal of a sign-in that gets no place. */
 export const tooMany: Refusal = refuse(
   "provider-unavailable",
-  "too many persons sign in with the provider at once: try again",
+  "too many people sign in with the provider at once: try again",
 );
 
 /** A subject has at most 255 characters of ASCII, so it is shown whole. */

@@ -1,6 +1,6 @@
 import { children, type Core } from "../core/core.ts";
 import { exactText, isExact } from "../value/rational.ts";
-import { askedPath, isNumber, memberPath } from "./reads.ts";
+import { findPresencePath, isNumber, memberPath } from "./reads.ts";
 
 /**
  * How a later call may differ from one for which a rule fired, in a member that the rule reads, without being a worse
@@ -43,7 +43,7 @@ export function mergedBound(one: Bound | undefined, other: Bound): Bound {
 }
 
 function visit(core: Core, direction: Direction, read: Reading): void {
-  const asked = askedPath(core);
+  const asked = findPresencePath(core);
   const path = asked ?? memberPath(core);
   if (path !== undefined) return read.found(path, asked === undefined ? boundOf(core, direction) : "present");
   const turns = turnsOf(core, read);

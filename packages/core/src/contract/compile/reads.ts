@@ -17,7 +17,7 @@ export interface ReadMember {
 export function readMembers(cores: readonly Core[]): readonly ReadMember[] {
   const found: ReadMember[] = [];
   const visit = (core: Core): void => {
-    const asked = askedPath(core);
+    const asked = findPresencePath(core);
     const path = asked ?? memberPath(core);
     if (path !== undefined) {
       found.push({ path, type: core.type, isPresence: asked !== undefined });
@@ -30,7 +30,7 @@ export function readMembers(cores: readonly Core[]): readonly ReadMember[] {
 }
 
 /** The path of a member of which an expression reads only the presence; undefined for any other expression. */
-export function askedPath(core: Core): string | undefined {
+export function findPresencePath(core: Core): string | undefined {
   if (core.op === "root" && core.root === "platform.present") return "platform";
   if (core.op === "root" && core.root === "session.present") return "session";
   if (core.op === "has") return memberPath(core);

@@ -30,7 +30,7 @@ export const defaultSettings: ApprovalSettings = {
 };
 
 const groupsMax = 16;
-const personsMax = 20;
+const peopleMax = 20;
 const pinsMax = 16;
 const usesMax = 10_000;
 const groupPattern = /^(?:oidc:)?[a-z0-9][a-z0-9._-]{0,63}$/;
@@ -80,7 +80,7 @@ export class TermsReader {
     const { by, of, decideWithin, useWithin, batch, sessions, pins, drift, free } = document;
     const written: WrittenTerms = {};
     if (by !== undefined) written.by = this.#groups(by);
-    if (of !== undefined) written.of = wholeNumber(of, "of", personsMax, this.#report);
+    if (of !== undefined) written.of = wholeNumber(of, "of", peopleMax, this.#report);
     if (decideWithin !== undefined) written.decideWithinMs = this.#length(decideWithin);
     if (useWithin !== undefined) written.useWithinMs = this.#length(useWithin);
     if (batch !== undefined) written.batch = batch;

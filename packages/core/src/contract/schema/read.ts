@@ -35,12 +35,12 @@ import {
 import { itemsOf, memberOf, toJson, type YamlEntry, type YamlMap, type YamlNode } from "../text/yaml.ts";
 
 /** The schema's role: an input must close its objects explicitly, and facts have a reserved name. */
-export type SchemaPlace = "input" | "platform";
+export type SchemaRole = "input" | "platform";
 
 /** Compiles the published subset of JSON Schema 2020-12. Problems go to the report. */
 export function readSchema(
   node: YamlNode,
-  place: SchemaPlace,
+  place: SchemaRole,
   budget: Budget,
   report: Report,
 ): Schema & { readonly type: RecordType } {
@@ -58,12 +58,12 @@ const unread: Schema = { type: broken, validate: () => undefined };
 
 class SchemaReader {
   readonly #root: YamlNode;
-  readonly #place: SchemaPlace;
+  readonly #place: SchemaRole;
   readonly #budget: Budget;
   readonly #report: Report;
   readonly #open: string[] = [];
 
-  constructor(root: YamlNode, place: SchemaPlace, budget: Budget, report: Report) {
+  constructor(root: YamlNode, place: SchemaRole, budget: Budget, report: Report) {
     this.#root = root;
     this.#place = place;
     this.#budget = budget;

@@ -109,13 +109,13 @@ const namesThere: Readonly<Record<FixedPart, readonly [digits: string, last: str
  * Returns true if a part of the text is base64url of `["SALT","NAME",` with this name. This is called six times for
  * each row. Salts are not checked here, because the digest covers them.
  */
-export function isNamed(text: string, { name, from, to }: NamedPlace): boolean {
+export function isNamed(text: string, { name, from, to }: PartSpan): boolean {
   const [digits, last] = namesThere[name];
   const end = from + nameAt + digits.length;
   return text.startsWith(digits, from + nameAt) && end < to && last.includes(text.charAt(end));
 }
 
-export interface NamedPlace {
+export interface PartSpan {
   readonly name: FixedPart;
   readonly from: number;
   readonly to: number;

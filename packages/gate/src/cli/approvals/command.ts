@@ -86,7 +86,7 @@ function card(approval: JsonObject): readonly string[] {
     ...cardLines(approval.get("platform_state") ?? null, "  "),
     ...sameLines(approval.get("same_call")),
     ...offerLines(approval.get("grants_allowed")),
-    ...(decisions.length === 0 ? [] : ["", "What persons said", ...decisions.map(decisionLine)]),
+    ...(decisions.length === 0 ? [] : ["", "What people said", ...decisions.map(decisionLine)]),
     "",
     `hash ${text("hash")}`,
   ];

@@ -29,9 +29,9 @@ async function grantsOf(gate: GateDoor, options: GateOptions): Promise<readonly 
 function linesOf(grant: GrantJson): readonly string[] {
   const { amounts, any_session: isAny, decisions, has, id, key, needs, rules, spent, status } = grant;
   const list = (names: readonly string[]): string => (names.length === 0 ? "none" : names.map(visible).join(", "));
-  const persons = list(decisions.map(({ person }) => person));
+  const people = list(decisions.map(({ person }) => person));
   return [
-    `${id}  ${status}${status === "pending" ? `, ${has} of ${needs} persons` : ""}, by ${persons}`,
+    `${id}  ${status}${status === "pending" ? `, ${has} of ${needs} persons` : ""}, by ${people}`,
     `  ${shownText(grant.tool_name)} by ${visible(key)} in ${isAny ? "every session" : "one session"}, for ${list(rules)}`,
     `  used ${grant.used} of ${grant.uses} times, until ${new Date(grant.until).toISOString()}`,
     ...Object.entries(amounts).map(([name, most]) => `  ${visible(name)}: ${spent[name] ?? "0"} of ${most}`),

@@ -19,7 +19,7 @@ export interface SignerChange {
 }
 
 /** The key file of a ledger, and what the operator accepts. */
-export interface SignerPlace {
+export interface SignerKeyFile {
   readonly file: string;
   /** The old key is lost, so a new key is accepted. */
   readonly acceptNew: boolean;
@@ -30,7 +30,7 @@ export interface SignerPlace {
  *
  * @throws {LedgerRefused} if it differs, because nobody would trust heads of an unexpected key
  */
-export async function openSigner(store: LedgerStore, { file, acceptNew }: SignerPlace): Promise<OpenSigner> {
+export async function openSigner(store: LedgerStore, { file, acceptNew }: SignerKeyFile): Promise<OpenSigner> {
   const { log, signer: recorded } = store.opened;
   const found = await readSigningKeys(file);
   if (found === undefined && recorded !== undefined && !acceptNew) {
@@ -59,7 +59,7 @@ async function keepSigner(store: LedgerStore, verifier: string): Promise<string>
   return transaction.signer ?? verifier;
 }
 
-function changeOf(signer: Signer, recorded: string, { file, acceptNew }: SignerPlace): SignerChange | undefined {
+function changeOf(signer: Signer, recorded: string, { file, acceptNew }: SignerKeyFile): SignerChange | undefined {
   if (recorded === signer.current) return undefined;
   const isRotation = recorded === signer.before;
   if (isRotation || acceptNew) return { from: recorded, to: signer.current, isRotation };

@@ -9,7 +9,7 @@ import { engine } from "../version.ts";
  * A ledger that no gate in this process serves. It is in a folder or in a database, where other gates may be serving
  * it.
  */
-export interface OfflinePlace extends dataFolder.LedgerSettings, Pick<LedgerOptions, "acceptSigningKey"> {
+export interface OfflineLedger extends dataFolder.LedgerSettings, Pick<LedgerOptions, "acceptSigningKey"> {
   /** The URL of a PostgreSQL database that is used instead of the folder. */
   readonly databaseUrl: string | undefined;
   /** Null is the root. */
@@ -30,14 +30,14 @@ export interface Offline {
  *
  * @throws {LedgerRefused} if the ledger does not exist, or a gate serves its folder
  */
-export function openOffline<Value>(place: OfflinePlace, work: (offline: Offline) => Promise<Value>): Promise<Value> {
+export function openOffline<Value>(place: OfflineLedger, work: (offline: Offline) => Promise<Value>): Promise<Value> {
   return openOfflineBy(async (options) => ({ ledger: await openLedger(options) }), place, work);
 }
 
 /** Does the same with another function in place of `openLedger`, for ledgers that `openLedger` refuses. */
 export function openOfflineBy<As extends Pick<Offline, "ledger">, Value>(
   open: (options: LedgerOptions) => Promise<As>,
-  { tenant, ...place }: OfflinePlace,
+  { tenant, ...place }: OfflineLedger,
   work: (offline: As & Offline) => Promise<Value>,
 ): Promise<Value> {
   return inPlace(place, async (openIn) => {
@@ -55,7 +55,7 @@ export type OpenIn = <As>(tenant: string | null, open: (options: LedgerOptions) 
 
 /** Gives access to the ledgers of a folder or a database, and closes the database after the work. */
 export async function inPlace<Value>(
-  { databaseUrl, mayCreate = false, acceptSigningKey = false, ...settings }: Omit<OfflinePlace, "tenant">,
+  { databaseUrl, mayCreate = false, acceptSigningKey = false, ...settings }: Omit<OfflineLedger, "tenant">,
   work: (openIn: OpenIn) => Promise<Value>,
 ): Promise<Value> {
   const database =

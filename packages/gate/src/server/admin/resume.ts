@@ -17,9 +17,9 @@ import { didYouMean, good, visible, type Canonical } from "../../../../core/src/
 import { recordedPolicy } from "../policy/active-policy.ts";
 import { counterDigest } from "../policy/owned-counters.ts";
 import { recompileContracts } from "../policy/contracts.ts";
-import { openOffline, openOfflineBy, type Offline, type OfflinePlace } from "./offline.ts";
+import { openOffline, openOfflineBy, type Offline, type OfflineLedger } from "./offline.ts";
 
-export interface ResumePlace extends OfflinePlace {
+export interface ResumeTarget extends OfflineLedger {
   /** Asks the witnesses and sinks how far they have seen the ledger. */
   readonly askOthers: AskOthers;
 }
@@ -64,7 +64,7 @@ export interface ResumedPast extends Resumed {
  * @returns undefined if that row was written before, and only the pin had to be moved
  * @throws {LedgerRefused} if nothing is lost, the ledger is damaged, or a gate serves it
  */
-export function resumeAfterRestore(place: ResumePlace, request: ResumeRequest): Promise<ResumedPast | undefined> {
+export function resumeAfterRestore(place: ResumeTarget, request: ResumeRequest): Promise<ResumedPast | undefined> {
   const { askOthers, ...offline } = place;
   const open = (options: LedgerOptions): Promise<PastPin> => openPastPin(options, askOthers);
   return openOfflineBy(open, offline, async (past) => {
@@ -107,7 +107,7 @@ async function appendResume(
  *
  * @throws {LedgerRefused} if no row records a loss, or a counter is not unknown because of one
  */
-export function resetCounters(place: OfflinePlace, request: ResumeRequest): Promise<Resumed> {
+export function resetCounters(place: OfflineLedger, request: ResumeRequest): Promise<Resumed> {
   return openOffline(place, (offline) => resetIn(offline, request));
 }
 

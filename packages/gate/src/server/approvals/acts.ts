@@ -14,7 +14,7 @@ import type { AppendTransaction, StoredEffect } from "../../ledger/mod.ts";
 import type { TimedTransaction } from "../policy/active-ledger.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import { gateName } from "../policy/reserved-names.ts";
-import { isOwnCall, type DecidedByPersons, type Deciders } from "./deciders.ts";
+import { isOwnCall, type DecidedByPeople, type Deciders } from "./deciders.ts";
 
 /** The amounts that open approvals reserve, by their rows. */
 export type Reservations = ReadonlyMap<number, readonly StoredEffect[]>;
@@ -27,9 +27,9 @@ export interface OwnedAct {
   readonly reason: string;
 }
 
-/** Counts the votes of an approval with the keys, persons and groups of now. */
+/** Counts the votes of an approval with the keys, people and groups of now. */
 export function quorumNow(
-  approval: DecidedByPersons & Pick<Approval, "votes">,
+  approval: DecidedByPeople & Pick<Approval, "votes">,
   deciders: Deciders,
   { policySet }: ActivePolicy,
   now: number,

@@ -44,7 +44,7 @@ import {
   type CallFindings,
   type JudgedCall,
 } from "./call-judge.ts";
-import { decidedGrant, type DecidedByPersons, type Deciders } from "./deciders.ts";
+import { decidedGrant, type DecidedByPeople, type Deciders } from "./deciders.ts";
 
 /** The stops, approvals and grants of a ledger, as the calls of one batch meet, use and change them. */
 export class BatchApprovals implements KnownApprovals {
@@ -167,7 +167,7 @@ export class BatchApprovals implements KnownApprovals {
     this.#openBySession.set(session, (this.#openBySession.get(session) ?? 0) + step);
   }
 
-  quorum(approval: DecidedByPersons & Pick<Approval, "votes">): Quorum {
+  quorum(approval: DecidedByPeople & Pick<Approval, "votes">): Quorum {
     return quorumNow(approval, this.#deciders, this.policy, this.timed.at);
   }
 
@@ -184,7 +184,7 @@ export class BatchApprovals implements KnownApprovals {
     for (const { grant, source } of this.#grants.values()) {
       const amounts = coveredAmounts(grant, asked, source);
       const quorum = amounts && this.quorum(decidedGrant(grant, asking, at));
-      if (amounts !== undefined && quorum?.isMet === true) return { grant, by: quorum.persons, amounts };
+      if (amounts !== undefined && quorum?.isMet === true) return { grant, by: quorum.people, amounts };
     }
     return undefined;
   }
@@ -407,8 +407,8 @@ class BatchCall implements CallJudge {
       case "grant": {
         const { grant, by } = judgement;
         batch.useGrant(judgement, seq);
-        const persons = { needs: by.length, has: by.length };
-        return { ...noApproval, ...persons, id: grantId(grant), status: "granted", use_by: grant.until, next: "none" };
+        const people = { needs: by.length, has: by.length };
+        return { ...noApproval, ...people, id: grantId(grant), status: "granted", use_by: grant.until, next: "none" };
       }
       case "denied":
       case "closed":

@@ -14,7 +14,7 @@ import type { ActivePolicy } from "../policy/active-policy.ts";
 export interface Deciders {
   /** What is known of the key of a vote; undefined if it may not decide any more. */
   voter(key: string, at: number): Voter | undefined;
-  /** As whose voice a key asked at a time: these persons may not let its call through. */
+  /** As whose voice a key asked at a time: these people may not let its call through. */
   asker(key: string, at: number): Asker;
   /** Reads the latest keys. */
   refresh(): Promise<void>;
@@ -47,7 +47,7 @@ export class KeyDeciders {
 }
 
 /** A call, as far as it says who may decide it. */
-export interface DecidedByPersons extends Pick<Approval, "at" | "key"> {
+export interface DecidedByPeople extends Pick<Approval, "at" | "key"> {
   readonly asking: Pick<Approval["asking"], "needs">;
   /** When the key asks again, for a call of a grant. */
   readonly again?: number;
@@ -56,21 +56,21 @@ export interface DecidedByPersons extends Pick<Approval, "at" | "key"> {
 /** A grant, as far as it says who may decide it for a call at a time. */
 export function decidedGrant(
   grant: Grant,
-  asking: DecidedByPersons["asking"],
+  asking: DecidedByPeople["asking"],
   again: number,
-): DecidedByPersons & Pick<Grant, "votes"> {
+): DecidedByPeople & Pick<Grant, "votes"> {
   return { key: grant.key, at: grant.asked ?? grant.at, again, asking, votes: grant.votes };
 }
 
 /** Does the voter share a voice with the key that asked? */
-export function isOwnCall(voter: Voter, of: DecidedByPersons, deciders: Deciders): boolean {
+export function isOwnCall(voter: Voter, of: DecidedByPeople, deciders: Deciders): boolean {
   return sharedVoice(voter, of, deciders) !== undefined;
 }
 
 /** The voice that a voter shares with the key that asked, and whether it is that of the key's person. */
 function sharedVoice(
   voter: Voter,
-  { again, at, key }: DecidedByPersons,
+  { again, at, key }: DecidedByPeople,
   deciders: Deciders,
 ): { readonly voice: string; readonly isAsker: boolean } | undefined {
   const askers = (again === undefined ? [at] : [at, again]).map((time) => deciders.asker(key, time));
@@ -84,7 +84,7 @@ function sharedVoice(
  * @param vote a no is always safe
  */
 export function voterFor(
-  approval: DecidedByPersons,
+  approval: DecidedByPeople,
   { key, at, isYes }: { readonly key: string; readonly at: number; readonly isYes: boolean },
   { deciders, policy }: { readonly deciders: Deciders; readonly policy: () => ActivePolicy },
 ): Result<Voter & { readonly isOwn: boolean }, Refusal> {

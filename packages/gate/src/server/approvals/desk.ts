@@ -20,11 +20,11 @@ import type { Exclusive, TimedTransaction } from "../policy/active-ledger.ts";
 import { endDue, enact, groupReservations, quorumNow, requireRows, type Reservations, type OwnedAct } from "./acts.ts";
 import { notAnApprover, voterFor, type Deciders } from "./deciders.ts";
 import { createGrant, grantBodyIn } from "./grant-desk.ts";
-import type { AskedGrant } from "./grants.ts";
+import type { GrantRequest } from "./grants.ts";
 import { ApprovalWaits, type ApprovalSource } from "./waits.ts";
 
 /** What a person decides about one approval. */
-export interface AskedDecision {
+export interface DecisionRequest {
   readonly id: string;
   /** The hash of the row that the person was shown. */
   readonly hash: string;
@@ -34,7 +34,7 @@ export interface AskedDecision {
   readonly until?: number | undefined;
   readonly scope?: Denial["scope"] | undefined;
   /** A grant that the person makes from the call with an approval. */
-  readonly grant?: AskedGrant | undefined;
+  readonly grant?: GrantRequest | undefined;
 }
 
 /** The result of a decision. */
@@ -57,7 +57,7 @@ export interface DeskOptions {
 }
 
 const dayMs = 86_400_000;
-/** Where persons decide the calls of one ledger. Every decision is a row, in a transaction like that of a check. */
+/** Where people decide the calls of one ledger. Every decision is a row, in a transaction like that of a check. */
 export class ApprovalDesk {
   readonly #options: DeskOptions;
   /** The requests that wait for a decision. */
@@ -102,7 +102,7 @@ export class ApprovalDesk {
    *
    * @param key the name of the person's key
    */
-  async decide(key: string, asked: readonly AskedDecision[]): Promise<Result<readonly Decided[], Refusal>> {
+  async decide(key: string, asked: readonly DecisionRequest[]): Promise<Result<readonly Decided[], Refusal>> {
     const changed: Approval[] = [];
     const approved: Approval[] = [];
     const done = await this.#options.exclusive((timed) => this.#decideIn(timed, key, asked, { changed, approved }));
@@ -116,7 +116,7 @@ export class ApprovalDesk {
   async #decideIn(
     timed: TimedTransaction,
     key: string,
-    asked: readonly AskedDecision[],
+    asked: readonly DecisionRequest[],
     into: { readonly changed: Approval[]; readonly approved: Approval[] },
   ): Promise<Result<readonly Decided[], Refusal>> {
     const { transaction, at } = timed;
@@ -163,7 +163,7 @@ export class ApprovalDesk {
   #grant(
     timed: TimedTransaction,
     { kept }: { readonly kept: readonly { readonly row: StoredRow }[] },
-    { approval, asked, key }: { readonly approval: Approval; readonly asked: AskedGrant; readonly key: string },
+    { approval, asked, key }: { readonly approval: Approval; readonly asked: GrantRequest; readonly key: string },
   ): Result<Grant, Refusal> {
     const row = kept.find((each) => each.row.seq === approval.row)?.row as StoredRow;
     const { deciders, policy } = this.#options;
@@ -174,7 +174,7 @@ export class ApprovalDesk {
 
   async #read(
     { transaction, at }: TimedTransaction,
-    asked: readonly Pick<AskedDecision, "id">[],
+    asked: readonly Pick<DecisionRequest, "id">[],
   ): Promise<{
     readonly approvals: ReadonlyMap<number, Approval>;
     readonly reservations: Reservations;
@@ -195,7 +195,7 @@ export class ApprovalDesk {
   #judge(
     { transaction, at }: TimedTransaction,
     approval: Approval,
-    asked: AskedDecision,
+    asked: DecisionRequest,
     { key, isBatch }: { readonly key: string; readonly isBatch: boolean },
   ): Result<OwnedAct | undefined, Refusal> {
     const isApproval = asked.decision === "approve";
@@ -294,7 +294,7 @@ const noSuchApproval = "no approval has this id";
 
 function approve(
   { row, hash, asking, votes: before }: Approval,
-  { comment }: AskedDecision,
+  { comment }: DecisionRequest,
   { key, at, person, groups }: Voter & { readonly key: string; readonly at: number },
   quorumOf: (votes: Approval["votes"]) => Quorum,
 ): Omit<OwnedAct, "by"> {
@@ -308,7 +308,7 @@ function approve(
 
 function deny(
   approval: Approval,
-  { comment, until, scope = "call" }: AskedDecision,
+  { comment, until, scope = "call" }: DecisionRequest,
   { person }: Voter,
   { at, digest }: { readonly at: number; readonly digest: (text: string) => string },
 ): Omit<OwnedAct, "by"> {

@@ -19,7 +19,7 @@ import type { Exclusive, TimedTransaction } from "../policy/active-ledger.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import { quorumNow } from "./acts.ts";
 import { decidedGrant, voterFor, type Deciders } from "./deciders.ts";
-import { freeMembers, grantBody, requireRoom, type AskedGrant } from "./grants.ts";
+import { freeMembers, grantBody, requireRoom, type GrantRequest } from "./grants.ts";
 
 /** A grant as a person sees it. */
 export interface ShownGrant {
@@ -61,7 +61,7 @@ const previewMax = 200;
 /** How many of the last rows a preview reads at most, because the calls of a key may be rare. */
 const previewRowsMax = 100_000;
 
-/** Where persons make and end grants on one ledger. */
+/** Where people make and end grants on one ledger. */
 export class GrantDesk {
   readonly #options: GrantDeskOptions;
 
@@ -97,7 +97,7 @@ export class GrantDesk {
    *
    * @param key the name of the person's key
    */
-  create(key: string, { id, hash }: GrantSource, asked: AskedGrant): Promise<Result<GrantDecided, Refusal>> {
+  create(key: string, { id, hash }: GrantSource, asked: GrantRequest): Promise<Result<GrantDecided, Refusal>> {
     return this.#act(async (timed) => {
       const body = await this.#bodyOf(timed, key, { id, hash }, asked);
       return body.ok ? good(createGrant(timed, this.#options.policy(), key, body.value)) : body;
@@ -109,7 +109,12 @@ export class GrantDesk {
    *
    * @param read reads the calls in a turn of its own
    */
-  async preview(key: string, from: GrantSource, asked: AskedGrant, read: InSlices): Promise<Result<Preview, Refusal>> {
+  async preview(
+    key: string,
+    from: GrantSource,
+    asked: GrantRequest,
+    read: InSlices,
+  ): Promise<Result<Preview, Refusal>> {
     const body = await this.#options.exclusive((timed) => this.#bodyOf(timed, key, from, asked));
     return body.ok ? good(await read.run(() => this.#covered(body.value, read))) : body;
   }
@@ -118,7 +123,7 @@ export class GrantDesk {
     timed: TimedTransaction,
     key: string,
     { id, hash }: GrantSource,
-    asked: AskedGrant,
+    asked: GrantRequest,
   ): Promise<Result<GrantBody, Refusal>> {
     const { transaction, at } = timed;
     await this.#options.deciders.refresh();
@@ -251,7 +256,7 @@ const previewed = { row: 0, hash: "", at: 0, votes: [], used: 0, spent: {} };
 export function grantBodyIn(
   { transaction, at }: TimedTransaction,
   { approval, row, person }: { readonly approval: Approval; readonly row: StoredRow; readonly person: string },
-  asked: AskedGrant,
+  asked: GrantRequest,
   { contract, policySet }: Pick<ActivePolicy, "contract" | "policySet">,
 ): Result<GrantBody, Refusal> {
   const room = requireRoom(transaction.grants, at);

@@ -1,5 +1,5 @@
 import {
-  askedMember,
+  parsePresenceName,
   grantsMax,
   inputMembers,
   isAmong,
@@ -30,7 +30,7 @@ import {
 import { invalid } from "../request/body.ts";
 
 /** What a person asks a grant to be. */
-export interface AskedGrant {
+export interface GrantRequest {
   /** Milliseconds since the epoch; undefined means as long as the rules let it. */
   readonly until: number | undefined;
   /** Undefined means as many as the rules let it. */
@@ -72,7 +72,7 @@ export function freeMembers(
  */
 export function grantBody(
   { approval, row }: { readonly approval: Approval; readonly row: StoredRow },
-  asked: AskedGrant,
+  asked: GrantRequest,
   {
     person,
     at,
@@ -121,7 +121,7 @@ export function grantBody(
 
 function lengthFor(
   offer: GrantOffer,
-  { until: end, uses = offer.uses }: AskedGrant,
+  { until: end, uses = offer.uses }: GrantRequest,
   at: number,
 ): Result<Pick<GrantBody, "until" | "uses">, Refusal> {
   const until = end ?? at + offer.at_most;
@@ -135,7 +135,7 @@ function lengthFor(
 function boundsFor(
   source: ComparedCall,
   { pins: own, sums, most = [], least = [], free: offered = [] }: GrantOffer,
-  asked: AskedGrant,
+  asked: GrantRequest,
   { digest, schemas }: { readonly digest: Digest; readonly schemas: readonly Schemas[] },
 ): Result<Pick<GrantBody, "free" | "least" | "most" | "pins">, Refusal> {
   const pins = [...new Set([...own, ...asked.pins])].toSorted();
@@ -168,7 +168,7 @@ function freeProblem(
 ): readonly string[] {
   const name = quote(member);
   if (hopeOf(member, schemas) === "none") return [`a call of the tool cannot have ${name}${hintFor(member, source)}`];
-  if (bound.some((each) => overlaps(askedMember(each) ?? each, member)))
+  if (bound.some((each) => overlaps(parsePresenceName(each) ?? each, member)))
     return [`a grant cannot free ${name}: it is bound, or it holds a member that is`];
   return memberText(source, member) === undefined
     ? []
@@ -208,7 +208,7 @@ function hopeIn(schema: Json | undefined, [name, ...names]: readonly string[]): 
 function amountsFor(
   source: ComparedCall,
   sums: readonly string[],
-  asked: AskedGrant["amounts"],
+  asked: GrantRequest["amounts"],
 ): Result<Readonly<Record<string, string>>, Refusal> {
   if (grantRows.sourceNumbers(sums, source) === undefined)
     return bad(refuse("grant-refused", `the call does not have each of these numbers: ${sums.join(", ")}`));

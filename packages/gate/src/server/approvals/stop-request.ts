@@ -9,12 +9,12 @@ import {
   type Result,
 } from "../../../../core/src/wire/mod.ts";
 import { isSentence, readBody, sentenceBytesMax, Wrong } from "../request/body.ts";
-import type { AskedStop } from "../policy/stops.ts";
+import type { StopRequest } from "../policy/stops.ts";
 
 const toolsMax = 50;
 
 /** Reads the body of POST /admin/stop. */
-export function readStop(received: unknown): Result<AskedStop, Refusal> {
+export function readStop(received: unknown): Result<StopRequest, Refusal> {
   return readBody(received, ["scope", "why", "approvals"], (members) => {
     const asked = { scope: scopeOf(members.get("scope")), why: whyOf(members.get("why")) };
     if (asked.why.trim() === "") throw new Wrong('"why" must say why: the reason of each blocked call repeats it');
@@ -26,7 +26,7 @@ export function readStop(received: unknown): Result<AskedStop, Refusal> {
 }
 
 /** Reads the body of POST /admin/stop/lift. */
-export function readLift(received: unknown): Result<Pick<AskedStop, "scope" | "why">, Refusal> {
+export function readLift(received: unknown): Result<Pick<StopRequest, "scope" | "why">, Refusal> {
   return readBody(received, ["scope", "why"], (members) => {
     const scope = scopeOf(members.get("scope"), 2 * toolsMax); // GET /stop lists own names beside aliases.
     return { scope, why: whyOf(members.get("why") ?? "") };

@@ -125,7 +125,7 @@ const deniedWhat = { call: "this call", tool: "this tool in this session", rule:
 
 function deniedReason({ approval, denials }: Extract<Judgement, { readonly how: "denied" }>): string {
   if (denials > 0)
-    return `Svc: persons denied ${denials} calls under this rule within an hour, so it blocks further calls`;
+    return `Svc: people denied ${denials} calls under this rule within an hour, so it blocks further calls`;
   const { denial } = approval;
   if (denial === null) return "Svc: a person denied this call";
   const { person, comment, scope } = denial;

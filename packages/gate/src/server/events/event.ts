@@ -40,7 +40,7 @@ const byAct: Readonly<Record<string, EventType>> = {
 };
 
 /** A position among the events of a ledger: after the event `index` of a row. */
-export interface EventPlace {
+export interface EventPosition {
   readonly row: number;
   /** Infinity is after all events of the row. */
   readonly index: number;
@@ -54,7 +54,7 @@ export interface LedgerEvent {
   /** Milliseconds since the epoch. */
   readonly at: number;
   /** Null if no row of its own records it, and it only reminds of an earlier one. */
-  readonly place: EventPlace | null;
+  readonly place: EventPosition | null;
   /** The approval that it is about. */
   readonly subject: Subject | null;
   /** What it says, besides its id, type and time. Never a value of the call, a reason or a comment. */
@@ -80,7 +80,7 @@ function idOf(row: number, index: number, hash: string): string {
 }
 
 /** An event's id, read. */
-export interface EventId extends EventPlace {
+export interface EventId extends EventPosition {
   /** The first digits of the row's hash. */
   readonly digits: string;
 }
@@ -176,7 +176,7 @@ function changeOf(act: ApprovalAct, { row, asking }: Subject): Change | undefine
   const closed = (status: string): Change => ({ type: "approval.closed", data: { status } });
   switch (act.act) {
     case "stop.set":
-      // A stop that keeps approvals ends their votes, so persons must decide again.
+      // A stop that keeps approvals ends their votes, so people must decide again.
       if (act.ends.includes(row)) return closed("cancelled");
       return { type: "approval.opened", data: { status: "pending", decide_by: asking?.decideBy } };
     case "approval.approve":
@@ -215,6 +215,6 @@ export function eventJson({ id, type, at, data }: LedgerEvent): Readonly<Record<
   return { id, type, at, ...data };
 }
 
-export function isAfter(event: EventPlace, place: EventPlace): boolean {
+export function isAfter(event: EventPosition, place: EventPosition): boolean {
   return event.row > place.row || (event.row === place.row && event.index > place.index);
 }

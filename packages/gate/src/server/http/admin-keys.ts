@@ -31,7 +31,7 @@ export function change(act: "revoke" | "rotate" | "update"): (call: CallWithoutG
 }
 
 /** Handles GET /admin/persons. */
-export async function showPersons(call: CallWithoutGate): Promise<FastifyReply> {
+export async function showPeople(call: CallWithoutGate): Promise<FastifyReply> {
   const persons = await listPersons(call.service.keys, adminOf(call));
   return sendJson(call.reply, JSON.stringify({ persons }));
 }

@@ -26,7 +26,7 @@ import {
   type Refusal,
   type Result,
 } from "../../../../core/src/wire/mod.ts";
-import type { AskedDecision, Decided } from "../approvals/desk.ts";
+import type { DecisionRequest, Decided } from "../approvals/desk.ts";
 import { freeMembers } from "../approvals/grants.ts";
 import type { Read } from "../admission/reads.ts";
 import type { Key } from "../keys/keys.ts";
@@ -164,7 +164,7 @@ export const approve = (call: RouteCall): Promise<FastifyReply> => decideOne(cal
 /** Handles POST /approvals/{id}/deny. */
 export const deny = (call: RouteCall): Promise<FastifyReply> => decideOne(call, "deny");
 
-async function decideOne(call: RouteCall, decision: AskedDecision["decision"]): Promise<FastifyReply> {
+async function decideOne(call: RouteCall, decision: DecisionRequest["decision"]): Promise<FastifyReply> {
   const { gate, reply, request } = call;
   const known = ["hash", "comment", ...(decision === "approve" ? ["grant"] : ["until", "scope"])];
   const asked = readBody(request.body, known, (members) => ({
@@ -195,10 +195,10 @@ export async function cancel(call: RouteCall): Promise<FastifyReply> {
   return sendResult(reply, cancelled, decidedJson);
 }
 
-function decisionsIn(value: Json | undefined): readonly AskedDecision[] {
+function decisionsIn(value: Json | undefined): readonly DecisionRequest[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > decisionsMax)
     throw new Wrong(`"decisions" must be a list of 1 to ${decisionsMax} decisions`);
-  const found: AskedDecision[] = [];
+  const found: DecisionRequest[] = [];
   for (const each of value as readonly Json[]) {
     if (!(each instanceof Map)) throw new Wrong(`a decision must be an object, not ${typeName(each)}`);
     const members: JsonObject = each;
@@ -212,7 +212,7 @@ function decisionsIn(value: Json | undefined): readonly AskedDecision[] {
   return found;
 }
 
-function decisionIn(members: JsonObject, decision: AskedDecision["decision"]): Omit<AskedDecision, "grant" | "id"> {
+function decisionIn(members: JsonObject, decision: DecisionRequest["decision"]): Omit<DecisionRequest, "grant" | "id"> {
   const [comment = "", until, scope] = ["comment", "until", "scope"].map((name) => members.get(name));
   const hash = readHash(members.get("hash"));
   if (!isSentence(comment))
@@ -295,7 +295,7 @@ function described(
 }
 
 function said(
-  decision: AskedDecision["decision"],
+  decision: DecisionRequest["decision"],
   { at, comment, person, row: receipt }: Approval["votes"][number] | Denial,
 ): SaidJson {
   return { decision, person, at, receipt, comment };

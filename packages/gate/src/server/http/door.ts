@@ -119,7 +119,7 @@ export class ConsoleDoor {
     return good(await this.#open(request, tenant, { key, digest }));
   }
 
-  /** The name of the provider with which persons can sign in; undefined if there is none. */
+  /** The name of the provider with which people can sign in; undefined if there is none. */
   async provider(): Promise<string | undefined> {
     return this.#parts.oidc?.name();
   }
@@ -194,7 +194,7 @@ export class ConsoleDoor {
 
   /**
    * A browser accepts `__Host-` only from the host itself, over TLS. Safari refuses such a cookie on plain HTTP, so
-   * there the name has the port: two gates on one machine must not sign each other's persons out.
+   * there the name has the port: two gates on one machine must not sign each other's people out.
    */
   #cookieName(request: IncomingMessage, tenant: string | null): string {
     const place = [...this.#parts.basePath.split("/").filter(Boolean), ...(tenant === null ? [] : [tenant])];
@@ -232,7 +232,7 @@ const tooManySignIns = refuse(
 const wrongHost = refuse(
   "wrong-host",
   "the Host header is not a name of this gate: open the console under 127.0.0.1 or localhost with the gate's own port, " +
-    "or set SVC_PUBLIC_URL to the address that persons use",
+    "or set SVC_PUBLIC_URL to the address that people use",
 );
 
 function notOurs(why: string): Refusal {

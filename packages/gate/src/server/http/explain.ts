@@ -11,7 +11,7 @@ import {
   type Result,
 } from "../../../../core/src/wire/mod.ts";
 import { gateHistory } from "../policy/active-ledger.ts";
-import type { AskedExplanation } from "../policy/hooks.ts";
+import type { ExplanationRequest } from "../policy/hooks.ts";
 import { readBody, required, sendJson, Wrong } from "../request/body.ts";
 import { plainDecimal } from "./outcomes.ts";
 import { inPlace } from "./reading.ts";
@@ -55,7 +55,7 @@ function charge({ service, tenant }: RouteCall): Refusal | undefined {
   return { ...refuse("rate-limited", sentence), retrySeconds: charged.nextSeconds };
 }
 
-type Asked = Omit<AskedExplanation, "inForce" | "key">;
+type Asked = Omit<ExplanationRequest, "inForce" | "key">;
 
 /** Refuses what POST /check refuses, with the same sentence. */
 function readAsked(body: unknown): Result<Asked, Refusal> {

@@ -2,7 +2,7 @@ import type { FastifyReply } from "fastify";
 import { Decimal, readPath, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
 import type { Key } from "../keys/keys.ts";
 import { grantJson, type GrantDecided, type GrantSource, type ShownGrant } from "../approvals/grant-desk.ts";
-import type { AskedGrant } from "../approvals/grants.ts";
+import type { GrantRequest } from "../approvals/grants.ts";
 import { readBody, readFlag, readHash, required, requireMembers, sendJson, Wrong } from "../request/body.ts";
 import { readQuery } from "./query.ts";
 import { inPlace } from "./reading.ts";
@@ -86,13 +86,13 @@ function sourceIn(members: JsonObject): GrantSource {
 }
 
 /** Reads the member `grant` of an approval's body. */
-export function readGrant(value: Json | undefined): AskedGrant {
+export function readGrant(value: Json | undefined): GrantRequest {
   if (!(value instanceof Map)) throw new Wrong('"grant" must be an object');
   requireMembers("a grant", value, grantMembers);
   return grantIn(value);
 }
 
-function grantIn(members: JsonObject): AskedGrant {
+function grantIn(members: JsonObject): GrantRequest {
   const [until, uses, pins = [], free = [], amounts = new Map<string, Json>()] = [
     "until",
     "uses",

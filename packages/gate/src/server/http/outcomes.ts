@@ -10,7 +10,7 @@ import {
   type Result,
 } from "../../../../core/src/wire/mod.ts";
 import type { Key } from "../keys/keys.ts";
-import type { AskedOutcome, Reported } from "../outcomes/desk.ts";
+import type { OutcomeReport, Reported } from "../outcomes/desk.ts";
 import { readBody, refuseWrong, required, requireMembers, Wrong } from "../request/body.ts";
 import { sendResult } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
@@ -27,7 +27,7 @@ export async function reportOutcome({ gate, key, request, reply }: RouteCall): P
   return sendResult(reply, reported, (done) => outcomeJson(asked, done));
 }
 
-function outcomeJson({ seq, hash }: AskedOutcome, { outcome, receipt, warnings }: Reported): object {
+function outcomeJson({ seq, hash }: OutcomeReport, { outcome, receipt, warnings }: Reported): object {
   return {
     status: outcome.status,
     receipt: { seq, hash },
@@ -37,11 +37,11 @@ function outcomeJson({ seq, hash }: AskedOutcome, { outcome, receipt, warnings }
 }
 
 /** Reads the members of a body of POST /outcomes. */
-export function askedOutcome(members: JsonObject): Result<AskedOutcome, Refusal> {
+export function askedOutcome(members: JsonObject): Result<OutcomeReport, Refusal> {
   return refuseWrong(() => outcomeIn(members));
 }
 
-function outcomeIn(members: JsonObject): AskedOutcome {
+function outcomeIn(members: JsonObject): OutcomeReport {
   const [amount, ref] = [members.get("amount"), members.get("ref")];
   const place = receiptIn(members.get("receipt"));
   const status = outcomeRows.outcomeStatuses.find((each) => each === members.get("status"));
@@ -55,7 +55,7 @@ function outcomeIn(members: JsonObject): AskedOutcome {
   return { ...place, status, amount: text, ref };
 }
 
-function receiptIn(receipt: Json | undefined): Pick<AskedOutcome, "hash" | "seq"> {
+function receiptIn(receipt: Json | undefined): Pick<OutcomeReport, "hash" | "seq"> {
   if (!(receipt instanceof Map))
     throw new Wrong(`"receipt" must be the object of the check's answer, not ${typeName(receipt ?? null)}`);
   requireMembers('"receipt"', receipt, ["seq", "hash", "request"]);

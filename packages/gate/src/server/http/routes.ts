@@ -3,7 +3,7 @@ import { refuse } from "../../../../core/src/wire/mod.ts";
 import { reload } from "./admin.ts";
 import { erase } from "./admin-erase.ts";
 import { replay, showEndpoints } from "./admin-notify.ts";
-import { change, create, createPerson, list, showPersons } from "./admin-keys.ts";
+import { change, create, createPerson, list, showPeople } from "./admin-keys.ts";
 import { approve, cancel, decideMany, deny, listApprovals, showApproval } from "./approvals.ts";
 import { configuration, evaluation, evaluations } from "./authzen.ts";
 import { sendJson } from "../request/body.ts";
@@ -31,7 +31,7 @@ import { verify } from "./verify.ts";
 
 const ofAdmin = { scope: "admin", withoutGate: true } as const;
 const ofHost = { scope: "check", forHosts: true } as const;
-const ofPersons = { scope: "approve", orScopes: ["receipts"] } as const;
+const ofPeople = { scope: "approve", orScopes: ["receipts"] } as const;
 const authzen = { scope: "check", dialect: "authzen" } as const;
 
 export const routes: readonly Route[] = [
@@ -75,7 +75,7 @@ export const routes: readonly Route[] = [
     handle: sendMetrics,
   },
   { method: "GET", path: "/ready", scope: "metrics", ofRoot: true, handle: sendReadiness },
-  { method: "GET", path: "/approvals", reads: "short", ...ofPersons, handle: listApprovals },
+  { method: "GET", path: "/approvals", reads: "short", ...ofPeople, handle: listApprovals },
   {
     method: "GET",
     path: "/approvals/:id",
@@ -89,7 +89,7 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/approvals/:id/deny", scope: "approve", handle: deny },
   { method: "POST", path: "/approvals/:id/cancel", scope: "approve", orScopes: ["check"], handle: cancel },
   { method: "POST", path: "/approvals/decide", scope: "approve", handle: decideMany },
-  { method: "GET", path: "/grants", reads: "short", ...ofPersons, handle: listGrants },
+  { method: "GET", path: "/grants", reads: "short", ...ofPeople, handle: listGrants },
   { method: "POST", path: "/grants", readsItself: "short", scope: "approve", handle: createGrant },
   { method: "POST", path: "/grants/:id/approve", scope: "approve", handle: approveGrant },
   { method: "POST", path: "/grants/:id/revoke", scope: "approve", handle: revokeGrant },
@@ -112,7 +112,7 @@ export const routes: readonly Route[] = [
   { method: "POST", path: "/admin/keys/:name/rotate", ...ofAdmin, handle: change("rotate") },
   { method: "POST", path: "/admin/keys/:name/revoke", ...ofAdmin, handle: change("revoke") },
   { method: "POST", path: "/admin/keys/:name/update", ...ofAdmin, handle: change("update") },
-  { method: "GET", path: "/admin/persons", reads: "short", ...ofAdmin, handle: showPersons },
+  { method: "GET", path: "/admin/persons", reads: "short", ...ofAdmin, handle: showPeople },
   { method: "POST", path: "/admin/persons", ...ofAdmin, handle: createPerson },
   { method: "GET", path: "/admin/notify", reads: "short", isApart: true, ...ofAdmin, handle: showEndpoints },
   { method: "POST", path: "/admin/notify/replay", ...ofAdmin, handle: replay },

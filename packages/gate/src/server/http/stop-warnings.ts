@@ -4,7 +4,7 @@ import type { Gate } from "../service/gate.ts";
 import type { Service } from "../service/service.ts";
 
 /** The ledger of a stop. */
-interface StopPlace {
+interface StopLedger {
   readonly service: Service;
   readonly gate: Gate;
   readonly tenant: string | null;
@@ -14,7 +14,7 @@ interface StopPlace {
  * Says which names of a stop nobody knows, and which name is near. The stop holds all the same: a later key, tool or
  * session may have the name.
  */
-export async function warningsOf(scope: StopScope, place: StopPlace): Promise<readonly string[]> {
+export async function warningsOf(scope: StopScope, place: StopLedger): Promise<readonly string[]> {
   if (scope === "all") return [];
   if ("tools" in scope) {
     const known = toolsOf(place);
@@ -41,7 +41,7 @@ export async function warningsOf(scope: StopScope, place: StopPlace): Promise<re
 }
 
 /** The tools of the contracts that are open, with their aliases. A stop of the root holds in its tenants too. */
-function toolsOf({ service, gate, tenant }: StopPlace): ReadonlySet<string> {
+function toolsOf({ service, gate, tenant }: StopLedger): ReadonlySet<string> {
   const others = tenant === null ? [...(service.tenants?.open.values() ?? [])].map(({ gate: open }) => open) : [];
   return new Set(
     [gate, ...others].flatMap(({ policy: { policySet } }) => [...policySet.tools.keys(), ...policySet.aliases.keys()]),
@@ -53,7 +53,7 @@ const readMax = 20;
 
 async function sessionWarnings(
   { id, key }: { readonly id: string; readonly key: string },
-  { gate }: StopPlace,
+  { gate }: StopLedger,
 ): Promise<readonly string[]> {
   const query = { before: Number.MAX_SAFE_INTEGER, key, kind: "check" as const };
   const [found] = await rowsOf(gate.ledger.rows.receipts({ ...query, session: id, limit: 1 }));

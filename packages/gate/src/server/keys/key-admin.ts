@@ -48,11 +48,11 @@ export async function listKeys(ring: KeyRing, { tenant }: KeyAdmin): Promise<rea
   return standings.map((standing) => keyJson(standing, ring.now()));
 }
 
-/** Lists persons, who are for all tenants. A tenant's administrators see only those who use a key of the tenant. */
-export async function listPersons(ring: KeyRing, { tenant }: KeyAdmin): Promise<readonly string[]> {
-  if (tenant === null) return ring.known.persons;
+/** Lists people, who are for all tenants. A tenant's administrators see only those who use a key of the tenant. */
+export async function listPeople(ring: KeyRing, { tenant }: KeyAdmin): Promise<readonly string[]> {
+  if (tenant === null) return ring.known.people;
   const used = new Set((await ring.list(tenant)).map(({ record }) => record.person));
-  return ring.known.persons.filter((person) => used.has(person));
+  return ring.known.people.filter((person) => used.has(person));
 }
 
 /**
@@ -89,7 +89,7 @@ interface KeyEvent {
 }
 
 /** A change of a live key, as the body of its route asks for it. */
-interface AskedChange {
+interface KeyChangeRequest {
   /** The new key, if there is one. */
   readonly key?: string;
   readonly change: (old: KeyRecord) => Result<KeyEvent, Refusal>;
@@ -107,7 +107,7 @@ export async function addPerson(
     return bad(refuse("forbidden", "persons are for all tenants: only an administrator of the root adds them"));
   const name = read.value;
   const receipt = await ring.append(() => {
-    if (ring.known.persons.includes(name))
+    if (ring.known.people.includes(name))
       return bad(refuse("conflict", `the person ${quote(name)} is on the list already`));
     return good({ by: by.id, act: "persons.add", body: { name }, reason: `Svc: ${by.id} added the person ${name}` });
   });
@@ -117,10 +117,10 @@ export async function addPerson(
 }
 
 /** Changes who uses a key. */
-function update(ring: KeyRing, by: Key, body: unknown): Result<AskedChange, Refusal> {
+function update(ring: KeyRing, by: Key, body: unknown): Result<KeyChangeRequest, Refusal> {
   const request = readUpdate(body);
   if (!request.ok) return request;
-  const change: AskedChange["change"] = (old) => {
+  const change: KeyChangeRequest["change"] = (old) => {
     const { person = old.person, groups = groupsFor(old, request.value) } = request.value;
     if (person === undefined)
       return bad(refuse("invalid-request", '"groups" are those of a "person": name the person'));
@@ -140,7 +140,7 @@ function groupsFor(known: KeyRecord, { person = known.person }: UpdateRequest): 
 }
 
 function unknownPerson(ring: KeyRing, { person }: Pick<KeyRecord, "person">): Refusal | undefined {
-  if (person === undefined || ring.known.persons.includes(person)) return undefined;
+  if (person === undefined || ring.known.people.includes(person)) return undefined;
   return refuse(
     "invalid-request",
     `no person is called ${quote(person)}: add the person with \`svc-gate persons add\``,
@@ -178,11 +178,11 @@ function purposeOf({ kind, scopes }: KeyRecord): string {
 }
 
 /** Makes a new key under the old name. The old key stays valid until the overlap ends. */
-function rotation(ring: KeyRing, by: Key, body: unknown): Result<AskedChange, Refusal> {
+function rotation(ring: KeyRing, by: Key, body: unknown): Result<KeyChangeRequest, Refusal> {
   const request = readRotate(body, ring.now());
   if (!request.ok) return request;
   const key = makeKey();
-  const change: AskedChange["change"] = (old) => {
+  const change: KeyChangeRequest["change"] = (old) => {
     const beyond = beyondMaker(by, old);
     if (beyond !== undefined) return bad(beyond);
     const record = rotated(old, digestOf(key), request.value, ring.now());
@@ -196,10 +196,10 @@ function rotation(ring: KeyRing, by: Key, body: unknown): Result<AskedChange, Re
   return good({ key, change });
 }
 
-function revocation(_ring: KeyRing, by: Key, body: unknown): Result<AskedChange, Refusal> {
+function revocation(_ring: KeyRing, by: Key, body: unknown): Result<KeyChangeRequest, Refusal> {
   const request = readNothing(body);
   if (!request.ok) return request;
-  const change: AskedChange["change"] = (old) => {
+  const change: KeyChangeRequest["change"] = (old) => {
     const record: KeyRecord = { ...old, previous: null, revoked: true };
     return good({ act: "keys.revoke", record, reason: `Svc: ${by.id} revoked the key ${keyId(record)}` });
   };

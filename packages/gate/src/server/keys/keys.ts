@@ -7,7 +7,7 @@ export {
   changeKey,
   createFault,
   listKeys,
-  listPersons,
+  listPeople as listPersons,
   type ChangedKey,
   type KeyAdmin,
   type KeyRequest,

@@ -80,7 +80,7 @@ export class KnownKeys {
   readonly #now: () => number;
   readonly #entries = new Map<string, KeyEntry>();
   readonly #digests = new Map<string, ValidDigest>();
-  readonly #persons = new Set<string>();
+  readonly #people = new Set<string>();
   readonly #ended = new EndedSessions();
   /** The last row that was folded. `#folded` has all of them. */
   #last: Change | undefined;
@@ -182,9 +182,9 @@ export class KnownKeys {
     return this.#entries.get(keyId(of));
   }
 
-  /** The persons that a row has added, sorted. */
-  get persons(): readonly string[] {
-    return [...this.#persons].toSorted();
+  /** The people that a row has added, sorted. */
+  get people(): readonly string[] {
+    return [...this.#people].toSorted();
   }
 
   /** As whose voice a key asked for a call at a time. The operator, and any other key without a person, is none. */
@@ -192,7 +192,7 @@ export class KnownKeys {
     const entry = this.#entries.get(keyId(of));
     const past = entry?.changes.filter((change) => change.at <= at) ?? [];
     const { person } = past.at(-1) ?? entry?.changes[0] ?? entry?.record ?? {};
-    return { person, makers: makersOf(past, at).filter((maker) => this.#persons.has(maker)) };
+    return { person, makers: makersOf(past, at).filter((maker) => this.#people.has(maker)) };
   }
 
   /**
@@ -207,7 +207,7 @@ export class KnownKeys {
     // A key from before this rule may have both halves. Then it asks, and decides nothing.
     const isApart = !scopes.includes("check") && !scopes.includes("admin");
     const isActive = !revoked && at < (expires ?? Infinity) && scopes.includes("approve") && isApart;
-    if (!isActive || person === undefined || !this.#persons.has(person)) return undefined;
+    if (!isActive || person === undefined || !this.#people.has(person)) return undefined;
     return { person, groups, makers: makersOf(entry.changes, at) };
   }
 
@@ -226,7 +226,7 @@ export class KnownKeys {
   forget(): void {
     for (const [digest, { entry }] of this.#digests) if (entry.record !== operatorRecord) this.#digests.delete(digest);
     this.#entries.clear();
-    this.#persons.clear();
+    this.#people.clear();
     this.#ended.clear();
     this.#last = undefined;
     this.#folded.clear();
@@ -259,7 +259,7 @@ export class KnownKeys {
     if (act === keysGroups) this.#setGroups(readStated(body));
     else if (act.startsWith("keys.")) this.#add(readRecord(body), at, change.by);
     if (act === sessionsEnd) this.#ended.add(change, this.#now());
-    if (act === "persons.add") this.#persons.add((JSON.parse(body) as { readonly name: string }).name);
+    if (act === "persons.add") this.#people.add((JSON.parse(body) as { readonly name: string }).name);
     this.#last = change;
     this.#folded.set(seq, change);
   }

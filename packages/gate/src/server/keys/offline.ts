@@ -1,4 +1,4 @@
-import { openOffline, type OfflinePlace } from "../admin/offline.ts";
+import { openOffline, type OfflineLedger } from "../admin/offline.ts";
 import { tenantId } from "../settings/tenants-file.ts";
 import { KeyRing } from "./ring.ts";
 
@@ -9,7 +9,7 @@ import { KeyRing } from "./ring.ts";
  *
  * @throws {LedgerRefused} if the ledger does not exist, or a gate serves it
  */
-export function openOfflineKeys<Value>(place: OfflinePlace, work: (ring: KeyRing) => Promise<Value>): Promise<Value> {
+export function openOfflineKeys<Value>(place: OfflineLedger, work: (ring: KeyRing) => Promise<Value>): Promise<Value> {
   // The keys of all tenants are rows of the root's ledger.
   return openOffline({ ...place, tenant: null }, async ({ ledger, adminEvents }) => {
     const ring = await KeyRing.open({ gate: adminEvents, ledger, firstKey: "", isTenant: (id) => tenantId.test(id) });

@@ -16,7 +16,7 @@ export interface Origin {
   readonly log: string;
   /** Null is the root. */
   readonly tenant: string | null;
-  /** The address under which persons reach this gate; undefined if none is set. */
+  /** The address under which people reach this gate; undefined if none is set. */
   readonly publicUrl?: string | undefined;
 }
 

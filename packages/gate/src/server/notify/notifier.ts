@@ -8,7 +8,7 @@ import { Sender, type SenderState } from "./sender.ts";
 
 export interface NotifierOptions {
   readonly endpoints: readonly Endpoint[];
-  /** The address under which persons reach this gate, for links. */
+  /** The address under which people reach this gate, for links. */
   readonly publicUrl: string | undefined;
   readonly log: Logger;
   readonly observer: GateObserver;

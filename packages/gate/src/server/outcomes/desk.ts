@@ -5,10 +5,10 @@ import type { ActivePolicy } from "../policy/active-policy.ts";
 import type { Exclusive, TimedTransaction } from "../policy/active-ledger.ts";
 import { outcomeIn } from "./events.ts";
 import { settleCounters, settledBy, type SettledCounter, type TotalSource } from "./settle-call.ts";
-import type { PlacedOutcome } from "./settle.ts";
+import type { OutcomeAtRow } from "./settle.ts";
 
 /** What a caller says about a call. */
-export interface AskedOutcome {
+export interface OutcomeReport {
   /** The row of the check, and its hash. */
   readonly seq: number;
   readonly hash: string;
@@ -50,7 +50,7 @@ export class OutcomeDesk {
   }
 
   /** Records an outcome. The same outcome again adds no row. */
-  report(reporter: Reporter, asked: AskedOutcome): Promise<Result<Reported, Refusal>> {
+  report(reporter: Reporter, asked: OutcomeReport): Promise<Result<Reported, Refusal>> {
     return this.#options.exclusive(async (timed) => {
       const { transaction } = timed;
       const report = await this.#reportIn(timed, reporter, asked);
@@ -68,7 +68,7 @@ export class OutcomeDesk {
   async #reportIn(
     { transaction, at }: TimedTransaction,
     reporter: Reporter,
-    asked: AskedOutcome,
+    asked: OutcomeReport,
   ): Promise<Result<Reported | NewOutcome, Refusal>> {
     const [row] = await transaction.rowsAt([asked.seq]);
     const leaf = row && parseLeaf(row.leaf);
@@ -113,8 +113,8 @@ export class OutcomeDesk {
   /** Computes what the outcome does to counters. */
   async #settle(
     settled: readonly SettledCounter[],
-    earlier: readonly PlacedOutcome[],
-    { seq, at, ...outcome }: PlacedOutcome,
+    earlier: readonly OutcomeAtRow[],
+    { seq, at, ...outcome }: OutcomeAtRow,
   ): Promise<Result<Omit<NewOutcome, "warnings">, Refusal>> {
     const of = outcome.amount === undefined ? undefined : memberOf(settled);
     if (of?.ok === false) return of;
@@ -146,7 +146,7 @@ function notTheReporter(name: string): Refusal {
 }
 
 interface RecordedOutcome extends Pick<Reported, "receipt"> {
-  readonly outcome: PlacedOutcome;
+  readonly outcome: OutcomeAtRow;
 }
 
 /** Reads the outcomes of a call with the receipts of their rows, in order. */
@@ -168,7 +168,7 @@ async function outcomesOf(transaction: AppendTransaction, seq: number): Promise<
 /** Finds the same outcome among the earlier ones. A key that cannot ask confirms with a row what the asking key said. */
 function sameAmong(
   earlier: readonly RecordedOutcome[],
-  { amount, status }: AskedOutcome,
+  { amount, status }: OutcomeReport,
   mayLower: boolean,
 ): RecordedOutcome | undefined {
   const standing = earlier.at(-1);
@@ -184,7 +184,7 @@ function sameAmong(
 /** Says which counters a report does not change, although the caller may expect it. */
 function warningsOf(
   settled: readonly SettledCounter[],
-  { seq, status }: AskedOutcome,
+  { seq, status }: OutcomeReport,
   mayLower: boolean,
 ): readonly string[] {
   const counted = settled.filter(({ called }) => called.length > 0).map(({ owned }) => owned.counter);

@@ -1,4 +1,4 @@
-import { isSettled, settlementOf, type Counted, type PlacedOutcome, type Settlement } from "./settle.ts";
+import { isSettled, settlementOf, type Counted, type OutcomeAtRow, type Settlement } from "./settle.ts";
 import { recountRow, type OwnedCounter } from "../policy/owned-counters.ts";
 import { parseLeaf, type Leaf, type StoredRow, outcomeRows } from "../../../../core/src/record/entry/mod.ts";
 
@@ -6,22 +6,22 @@ import { parseLeaf, type Leaf, type StoredRow, outcomeRows } from "../../../../c
 export interface ReportedCall {
   readonly leaf: Leaf;
   readonly evidence: string;
-  readonly outcomes: readonly PlacedOutcome[];
+  readonly outcomes: readonly OutcomeAtRow[];
 }
 
 /** The rows that must be read to know what an outcome does: those of the check and of the earlier outcomes. */
-export function rowsBehind({ row, before }: Pick<PlacedOutcome, "before" | "row">): readonly number[] {
+export function rowsBehind({ row, before }: Pick<OutcomeAtRow, "before" | "row">): readonly number[] {
   return [row, ...before];
 }
 
 /** Reads an outcome with its place; undefined if the row has none. */
-export function placedOutcome(leaf: Leaf, evidence: string): PlacedOutcome | undefined {
+export function placedOutcome(leaf: Leaf, evidence: string): OutcomeAtRow | undefined {
   const outcome = outcomeRows.readOutcome(leaf, evidence);
   return outcome && { ...outcome, seq: leaf.seq, at: leaf.at };
 }
 
 /** Reads the outcome in a row, with its place; undefined if the row has none. */
-export function outcomeIn({ leaf: text, evidence }: Pick<StoredRow, "evidence" | "leaf">): PlacedOutcome | undefined {
+export function outcomeIn({ leaf: text, evidence }: Pick<StoredRow, "evidence" | "leaf">): OutcomeAtRow | undefined {
   const leaf = parseLeaf(text);
   return leaf && placedOutcome(leaf, evidence);
 }
@@ -33,7 +33,7 @@ export function outcomeIn({ leaf: text, evidence }: Pick<StoredRow, "evidence" |
  * @returns undefined if a row is missing or cannot be read
  */
 export function reportedCall(
-  outcome: PlacedOutcome,
+  outcome: OutcomeAtRow,
   rowOf: (seq: number) => Pick<StoredRow, "evidence" | "leaf"> | undefined,
 ): ReportedCall | undefined {
   const row = rowOf(outcome.row);

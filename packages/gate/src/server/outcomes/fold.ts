@@ -3,7 +3,7 @@ import type { Rows } from "../../ledger/mod.ts";
 import type { OwnedCounter } from "../policy/owned-counters.ts";
 import { outcomeIn, recountOutcome, reportedCall, rowsBehind } from "./events.ts";
 import { presentEvents, type TotalSource } from "./settle-call.ts";
-import type { Counted, PlacedOutcome, Settlement } from "./settle.ts";
+import type { Counted, OutcomeAtRow, Settlement } from "./settle.ts";
 
 /** A row, as folds read it. */
 export type FoldedRow = Pick<StoredRow, "evidence" | "leaf" | "seq">;
@@ -14,7 +14,7 @@ export interface OutcomeSource {
   keyDigest(key: string): string;
 }
 
-export interface FoldPlace {
+export interface FoldStart {
   /** The counter's digest. */
   readonly counter: string;
   /** The last row that was folded before: the store has the counter's events up to this row. */
@@ -25,7 +25,7 @@ export interface FoldPlace {
 export interface FoldedOutcome {
   /** The row of its call; its own row if there is no such row. */
   readonly row: FoldedRow;
-  readonly outcome: PlacedOutcome;
+  readonly outcome: OutcomeAtRow;
   readonly settlement: Settlement | undefined;
 }
 
@@ -34,7 +34,7 @@ export async function foldOutcomes(
   owned: OwnedCounter,
   rows: readonly FoldedRow[],
   source: OutcomeSource,
-  place: FoldPlace,
+  place: FoldStart,
 ): Promise<readonly FoldedOutcome[]> {
   const outcomes = rows.flatMap((row) => {
     const outcome = row.leaf.includes('"act":"outcome"') ? outcomeIn(row) : undefined;
@@ -58,7 +58,7 @@ export async function foldOutcomes(
 }
 
 /** A counter that started at zero lacks the events of older rows, so nothing can be taken back there. */
-async function areThere(taken: readonly Counted[], source: OutcomeSource, place: FoldPlace): Promise<boolean> {
+async function areThere(taken: readonly Counted[], source: OutcomeSource, place: FoldStart): Promise<boolean> {
   const { counter, through } = place;
   const older = taken.filter(({ seq }) => seq <= through);
   if (older.length === 0) return true;

@@ -4,7 +4,7 @@ import type { AppendTransaction, EventPosition, Rows } from "../../ledger/mod.ts
 import { addDecimals } from "../../../../core/src/wire/mod.ts";
 import { counterDigest, countersOf, recountRow, type OwnedCounter } from "../policy/owned-counters.ts";
 import type { ReportedCall } from "./events.ts";
-import { isSettled, settlementOf, type Counted, type PlacedOutcome } from "./settle.ts";
+import { isSettled, settlementOf, type Counted, type OutcomeAtRow } from "./settle.ts";
 
 /** A counter that outcomes may change, and what a call added to it. Its keys are digests. */
 export interface SettledCounter {
@@ -44,7 +44,7 @@ export function settledBy(
 /** What the last outcome of a call does to these counters. */
 export async function settleCounters(
   settled: readonly SettledCounter[],
-  outcomes: readonly PlacedOutcome[],
+  outcomes: readonly OutcomeAtRow[],
   source: TotalSource,
 ): Promise<Pick<Parameters<AppendTransaction["outcome"]>[0], "added" | "taken">> {
   const moves = settled.map(({ owned, counter, called }) => {

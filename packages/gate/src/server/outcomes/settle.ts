@@ -11,7 +11,7 @@ export interface Counted {
 }
 
 /** An outcome with its place. */
-export interface PlacedOutcome extends outcomeRows.Outcome {
+export interface OutcomeAtRow extends outcomeRows.Outcome {
   readonly seq: number;
   readonly at: number;
 }
@@ -39,7 +39,7 @@ export function isSettled({ counting, settles }: Counter): boolean {
 export function settlementOf(
   counter: Counter,
   called: readonly Counted[],
-  outcomes: readonly PlacedOutcome[],
+  outcomes: readonly OutcomeAtRow[],
 ): Settlement {
   // A counter of `counting: done` has nothing before the first outcome.
   let left: readonly Counted[] = counter.counting === "done" ? [] : called;
@@ -59,7 +59,7 @@ function towards(
   counter: Counter,
   called: readonly Counted[],
   left: readonly Counted[],
-  outcomes: readonly PlacedOutcome[],
+  outcomes: readonly OutcomeAtRow[],
 ): Settlement {
   const added: Pick<Counted, "amount" | "key">[] = [];
   const taken: Counted[] = [];
@@ -79,8 +79,8 @@ function towards(
  *
  * @param own the amount of the check
  */
-function amountAfter({ claims, counting, sumOf }: Counter, own: string, outcomes: readonly PlacedOutcome[]): string {
-  const reported = ({ amount, of }: PlacedOutcome): string =>
+function amountAfter({ claims, counting, sumOf }: Counter, own: string, outcomes: readonly OutcomeAtRow[]): string {
+  const reported = ({ amount, of }: OutcomeAtRow): string =>
     counting === "done" || amount === undefined || of === undefined || of !== sumOf ? own : amount;
   const truth = outcomes.findLast((outcome) => outcome.may_lower);
   if (truth?.status === "failed") return "0";

@@ -23,7 +23,7 @@ export type ContractTests = (path: string) => Promise<string | undefined>;
  * @param rest called while it pauses, with the milliseconds that it has worked since the last pause: checks go first
  */
 export type ExplainCall = (
-  asked: AskedExplanation,
+  asked: ExplanationRequest,
   history: GateHistory,
   rest: (workedMs: number) => Promise<void>,
 ) => Promise<Result<string, Refusal>>;
@@ -32,7 +32,7 @@ export type ExplainCall = (
 export type NextTurn = () => Promise<void> | undefined;
 
 /** @returns the JSON of the report. It calls `next` after each row */
-export type ReportRows = (asked: AskedReport, history: GateHistory, next: NextTurn) => Promise<string>;
+export type ReportRows = (asked: ReportRequest, history: GateHistory, next: NextTurn) => Promise<string>;
 
 /** A gate's rows, through the last one when they were asked for. */
 export interface GateHistory extends Pick<Rows, "contractText" | "firstSince" | "scan"> {
@@ -43,7 +43,7 @@ export interface GateHistory extends Pick<Rows, "contractText" | "firstSince" | 
   readonly keyDigest: (key: string) => string;
 }
 
-export interface AskedExplanation {
+export interface ExplanationRequest {
   /** The body of a POST /check that was read strictly, or the number of a receipt. */
   readonly of: string | number;
   /** The contract that decides: the one that the receipt names, the one in force, or a pasted one. */
@@ -55,7 +55,7 @@ export interface AskedExplanation {
   readonly inForce: { readonly text: string; readonly mode: Mode };
 }
 
-export interface AskedReport {
+export interface ReportRequest {
   /** Milliseconds since the epoch: rows of this time and later. */
   readonly since: number | undefined;
   /** Milliseconds since the epoch: rows before this time. */

@@ -24,7 +24,7 @@ import type { ActivePolicy } from "./active-policy.ts";
 import { gateName } from "./reserved-names.ts";
 
 /** A stop that a person asks for. */
-export interface AskedStop {
+export interface StopRequest {
   readonly scope: StopScope;
   readonly why: string;
   /** `keep` leaves approvals open but ends their votes; `end` cancels them. */
@@ -49,7 +49,7 @@ type Names = Pick<PolicySet, "aliases">;
  */
 export async function stopEvent(
   { transaction, at }: { readonly transaction: AppendTransaction; readonly at: number },
-  { by, person, ...asked }: AskedStop & Stopper,
+  { by, person, ...asked }: StopRequest & Stopper,
   names: Names,
   expired: ReadonlyMap<number, Approval>,
 ): Promise<Result<{ readonly event: AdminEvent; readonly ended: EndedByStop }, Refusal>> {
@@ -93,7 +93,7 @@ function kindOf(scope: StopScope): "all" | "key" | "sessions" | "tools" {
 
 /** Makes the event that lifts the stop of a scope, as the person wrote it or as GET /stop lists it. */
 export function liftStop(
-  { scope, why }: Pick<AskedStop, "scope" | "why">,
+  { scope, why }: Pick<StopRequest, "scope" | "why">,
   { by, person }: Stopper,
   names: Names,
 ): MakeAdminEvent {
@@ -127,7 +127,7 @@ function sharesTool(one: StopScope, other: StopScope): boolean {
   return one.tools.some((tool) => other.tools.includes(tool));
 }
 
-interface StopEventParts extends AskedStop {
+interface StopEventParts extends StopRequest {
   readonly also: readonly string[];
   readonly person: string;
   readonly root: number | null;

@@ -82,7 +82,7 @@ export class Gate implements AdminEvents {
   readonly eraser: Eraser;
   /** Puts contracts and modes in force. */
   readonly policies: PolicyChanges;
-  /** Where persons decide this ledger's calls, and calls like them. */
+  /** Where people decide this ledger's calls, and calls like them. */
   readonly approvals: ApprovalDesk;
   readonly grants: GrantDesk;
   /** What the ledger's rows say to those who listen. */

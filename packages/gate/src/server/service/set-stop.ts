@@ -2,7 +2,7 @@ import type { Approval, EndedByStop } from "../../../../core/src/approvals/mod.t
 import type { Durable, Receipt } from "../../../../core/src/record/entry/mod.ts";
 import { good, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import { endDue } from "../approvals/acts.ts";
-import { stopEvent, type AskedStop, type Stopper } from "../policy/stops.ts";
+import { stopEvent, type StopRequest, type Stopper } from "../policy/stops.ts";
 import type { Gate } from "./gate.ts";
 
 export interface SetStop {
@@ -14,7 +14,7 @@ export interface SetStop {
  * Sets a stop on the ledger of a gate. Approvals whose time is over end before it, so that it neither counts them nor lets
  * them wait again.
  */
-export async function setStop(gate: Gate, asked: AskedStop, stopper: Stopper): Promise<Result<SetStop, Refusal>> {
+export async function setStop(gate: Gate, asked: StopRequest, stopper: Stopper): Promise<Result<SetStop, Refusal>> {
   let ended: EndedByStop = { approvals: 0, votes: 0, grants: 0 };
   const expired: Approval[] = [];
   const receipt = await gate.appendAdminEvent(async (transaction, at) => {

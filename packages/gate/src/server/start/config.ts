@@ -184,7 +184,7 @@ const entries: { readonly [Name in keyof Values]: Entry<Values[Name]> } = {
   console: {
     kind: "switch",
     read: ifGiven(oneOf(["on", "off"])),
-    doc: "on or off: the console, a page for persons who decide; by default on if the gate listens on a loopback address",
+    doc: "on or off: the console, a page for people who decide; by default on if the gate listens on a loopback address",
   },
   consoleSecret: {
     kind: "secret",

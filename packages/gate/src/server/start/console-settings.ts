@@ -18,7 +18,7 @@ export function consoleProblem(settings: ConsoleSettings): string | undefined {
   if (publicUrl !== undefined && !isPrivateUrl(new URL(publicUrl)))
     return `SVC_CONSOLE is on, and SVC_PUBLIC_URL is ${publicUrl}: keys must not cross a network without https`;
   if (isLoopback(host) || publicUrl?.startsWith("https:") === true) return undefined;
-  return `SVC_CONSOLE is on, and the gate listens on ${host}: set SVC_PUBLIC_URL to the https address that persons use`;
+  return `SVC_CONSOLE is on, and the gate listens on ${host}: set SVC_PUBLIC_URL to the https address that people use`;
 }
 
 /** Returns why the gate does not serve the console, with what to set; undefined if it does. */

@@ -55,7 +55,7 @@ async function signInBy(
   return new provider.OidcSignIn({ ...parts, readJson: readPrivateJson, enter });
 }
 
-/** Returns the address of the console that persons open. A public address without TLS is not one of its names. */
+/** Returns the address of the console that people open. A public address without TLS is not one of its names. */
 export function consoleUrl({ publicUrl }: Config, address: string): string {
   return `${publicUrl !== undefined && isPrivateUrl(new URL(publicUrl)) ? publicUrl : address}/console`;
 }

@@ -30,7 +30,7 @@ import { readTenants, type TenantEntry } from "../settings/tenants-file.ts";
 import { endpointsOf } from "../notify/endpoints.ts";
 import { Notifier } from "../notify/notifier.ts";
 import { Metrics } from "../telemetry/metrics.ts";
-import { areTracesAsked, openTraces, type Traces } from "../telemetry/traces.ts";
+import { areTracesConfigured, openTraces, type Traces } from "../telemetry/traces.ts";
 import { closeGate, Tenants } from "../service/tenants.ts";
 import { collectWarnings } from "./warnings.ts";
 import { engine } from "../version.ts";
@@ -106,7 +106,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
   const told = collectWarnings(log);
   for (const warning of warnings) log.warn(warning);
   const tls = await readTls(config);
-  const traces = await openTracesIfAsked(log);
+  const traces = await openConfiguredTraces(log);
   const opened = await openLedgers(config, log);
   const { rootSource, tenants, readSources, metrics, database, notifier, budget, close } = opened;
   const { gate: root, ledger, start } = opened.root;
@@ -344,8 +344,8 @@ async function openDatabase({ databaseUrl, databasePool }: Config, log: Logger):
 }
 
 /** @throws {StartRefused} if a variable of OpenTelemetry is wrong */
-async function openTracesIfAsked(log: Logger): Promise<Traces | undefined> {
-  if (!areTracesAsked(process.env)) return undefined;
+async function openConfiguredTraces(log: Logger): Promise<Traces | undefined> {
+  if (!areTracesConfigured(process.env)) return undefined;
   const traces = await openTraces(process.env, (sentence) => log.warn(sentence));
   if (!traces.ok) throw new StartRefused(traces.problem, 2);
   return traces.value;

@@ -2,7 +2,7 @@ import pino from "pino";
 import { dataFolder, openLedger, type Ledger } from "../../ledger/mod.ts";
 import type { Stops } from "../../../../core/src/approvals/mod.ts";
 import { good } from "../../../../core/src/wire/mod.ts";
-import { inPlace, type OfflinePlace, type OpenIn } from "../admin/offline.ts";
+import { inPlace, type OfflineLedger, type OpenIn } from "../admin/offline.ts";
 import { Budget } from "../admission/queue.ts";
 import { KeyDeciders } from "../approvals/deciders.ts";
 import { endpointsOf } from "../notify/endpoints.ts";
@@ -18,7 +18,7 @@ import { tenantId } from "../settings/tenants-file.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { engine } from "../version.ts";
 
-export interface UnservedPlace extends OfflinePlace {
+export interface UnservedLedger extends OfflineLedger {
   /** The file of the endpoints that get events; undefined if nobody asks about them. */
   readonly notify?: string | undefined;
 }
@@ -42,7 +42,7 @@ export type AskUnserved = (request: UnservedRequest) => Promise<{ readonly statu
  *
  * @throws {LedgerRefused} if a ledger does not exist, or a gate serves it
  */
-export function openUnserved<Value>(place: UnservedPlace, work: (ask: AskUnserved) => Promise<Value>): Promise<Value> {
+export function openUnserved<Value>(place: UnservedLedger, work: (ask: AskUnserved) => Promise<Value>): Promise<Value> {
   return inPlace(place, async (openIn) => {
     const ledger = await openIn(null, openLedger);
     try {
@@ -55,7 +55,7 @@ export function openUnserved<Value>(place: UnservedPlace, work: (ask: AskUnserve
 
 async function askedOn<Value>(
   ledger: Ledger,
-  place: UnservedPlace,
+  place: UnservedLedger,
   openIn: OpenIn,
   work: (ask: AskUnserved) => Promise<Value>,
 ): Promise<Value> {
@@ -120,7 +120,7 @@ async function askedOn<Value>(
   }
 }
 
-function sourceOf(place: OfflinePlace, tenant: string | null): GateSource {
+function sourceOf(place: OfflineLedger, tenant: string | null): GateSource {
   const ledger = { ...dataFolder.locateLedger(place, tenant), engine };
   return { tenant, mandate: undefined, mode: undefined, ledger, acceptClock: true, acceptChange: false };
 }

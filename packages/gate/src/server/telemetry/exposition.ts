@@ -128,7 +128,7 @@ function approvalsRegistry({ asks, approvals, expired }: Metrics): Registry {
   show("svc_gate_approval_asks_total", "how", askHelp, hows, asks);
   const reached = statuses.filter((status) => status !== "pending");
   show("svc_gate_approvals_total", "status", "Approvals that a person approved, or that ended.", reached, approvals);
-  const expiredHelp = "Approvals that expired: nobody voted, too few persons voted, or nobody used the yes.";
+  const expiredHelp = "Approvals that expired: nobody voted, too few people voted, or nobody used the yes.";
   show("svc_gate_approvals_expired_total", "why", expiredHelp, expiryReasons, expired);
   return registry;
 }

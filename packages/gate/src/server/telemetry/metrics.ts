@@ -17,7 +17,7 @@ const decisionBounds = [10, 30, 60, 300, 900, 3600, 14_400, 43_200, 86_400, 259_
 const callsBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 /**
- * Why an approval expired: nobody voted, some persons voted but too few, or it was approved and not used. The gate does not
+ * Why an approval expired: nobody voted, some people voted but too few, or it was approved and not used. The gate does not
  * record who has read an approval, so `no-vote` is the closest measure of calls that nobody saw.
  */
 export const expiryReasons = ["no-vote", "too-few", "unused"] as const;

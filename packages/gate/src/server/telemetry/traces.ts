@@ -34,7 +34,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const stopPatienceMs = 2000;
 
 /** Returns true if a collector is set and traces are not disabled. This is read before OpenTelemetry is loaded. */
-export function areTracesAsked(environment: Environment): boolean {
+export function areTracesConfigured(environment: Environment): boolean {
   const off = environment["OTEL_SDK_DISABLED"]?.toLowerCase() === "true";
   return !off && environment["OTEL_TRACES_EXPORTER"] !== "none" && endpointOf(environment) !== undefined;
 }

@@ -86,26 +86,26 @@ function missingApprovers(asker: Asker, keys: readonly KnownKey[], self: boolean
       !scopes.includes("admin") &&
       (by === null || own.some((group) => by.includes(group))),
   );
-  const persons = [...new Set(able.flatMap(({ person }) => person ?? []))].toSorted();
+  const people = [...new Set(able.flatMap(({ person }) => person ?? []))].toSorted();
   const groups = by === null ? "" : ` of ${by.map((group) => `\`${group}\``).join(" or ")}`;
   const wanted = `${of === 1 ? "a person" : `${of} persons`}${groups}`;
   const found = (message: string): readonly Finding[] => [
     {
       code: "no-approver",
-      span: place(persons.length === 0 && by !== null ? "by" : "of"),
+      span: place(people.length === 0 && by !== null ? "by" : "of"),
       within,
       message,
       hint: "make a key of scope `approve` for one more person, or change `by` and `of`",
     },
   ];
   const has =
-    persons.length === 0
+    people.length === 0
       ? "no key belongs to one"
-      : `only ${persons.join(", ")} ${persons.length === 1 ? "has" : "have"} a key`;
-  if (persons.length < of) return found(`${name} needs ${wanted}, but ${has}: nobody can approve such a call`);
+      : `only ${people.join(", ")} ${people.length === 1 ? "has" : "have"} a key`;
+  if (people.length < of) return found(`${name} needs ${wanted}, but ${has}: nobody can approve such a call`);
   const isBarred = ({ person, scopes, allowsTool }: KnownKey): boolean =>
-    scopes.includes("check") && allowsTool(tool) && person !== null && persons.includes(person);
-  const barred = self || persons.length > of ? undefined : keys.find(isBarred);
+    scopes.includes("check") && allowsTool(tool) && person !== null && people.includes(person);
+  const barred = self || people.length > of ? undefined : keys.find(isBarred);
   if (barred === undefined) return [];
   return found(
     `${name} needs ${wanted}, and nobody approves their own call: ` +

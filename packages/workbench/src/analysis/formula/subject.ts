@@ -96,7 +96,7 @@ export interface Cause {
   readonly shows: readonly Core[];
 }
 
-/** Why persons are asked for calls of a tool. Rules in observe mode ask nobody. */
+/** Why people are asked for calls of a tool. Rules in observe mode ask nobody. */
 export function causesOf({ routes }: ToolPlan): readonly Cause[] {
   return routes.flatMap(({ contract, rules, otherwise, otherwiseShows: shows, terms }) => [
     ...rules

@@ -1,10 +1,10 @@
 import { readYaml, Report, type YamlNode, type YamlScalar } from "../../../../readers/src/contract.ts";
 
 /** The position of a scalar: it decides which texts need quotes. */
-export type ScalarPlace = "block" | "flow" | "key";
+export type ScalarContext = "block" | "flow" | "key";
 
 /** A scalar on one line, with as few quotes as possible. */
-export function scalarLine(scalar: YamlScalar, place: ScalarPlace): string {
+export function scalarLine(scalar: YamlScalar, place: ScalarContext): string {
   const raw = rawText(scalar);
   if (scalar.value === null && scalar.text === "") return place === "flow" ? "null" : "";
   if (place !== "key" && typeof scalar.value !== "string") return scalar.text;
@@ -47,7 +47,7 @@ function blockLines([head = "", ...lines]: readonly string[]): ReturnType<typeof
 const known = new Map<string, boolean>();
 
 /** Does the text keep its meaning without quotes? The gate's own reader decides. */
-function isPlain(text: string, place: ScalarPlace): boolean {
+function isPlain(text: string, place: ScalarContext): boolean {
   if (!/^[^\s"'#&*!|>%@`{}[\],][^\r\n\t]*$/.test(text) || / $|: | #|:$/.test(text) || text.startsWith("---"))
     return false;
   return known.getOrInsertComputed(`${place} ${text}`, () => {
@@ -59,7 +59,7 @@ function isPlain(text: string, place: ScalarPlace): boolean {
   });
 }
 
-function readsAs(node: YamlNode | undefined, text: string, place: ScalarPlace): boolean {
+function readsAs(node: YamlNode | undefined, text: string, place: ScalarContext): boolean {
   const item = node?.kind === "list" && node.items.length === 1 ? node.items[0] : undefined;
   if (place === "block") return item?.kind === "scalar" && item.value === text;
   if (place === "key") return item?.kind === "map" && item.entries.size === 1 && item.entries.has(text);
