@@ -264,7 +264,7 @@ suite("approvals in svc-gate report", () => {
     const { approvals, forecast } = await reportOf(desk);
     assert.deepEqual([approvals[0].opened, forecast.approvals], [1, 1]);
     const text = await reportOf(desk, "0", false);
-    assert.match(text, /approvals that persons were asked for\n {2}rule +opened +attached/);
+    assert.match(text, /approvals that people were asked for\n {2}rule +opened +attached/);
     assert.match(text, /unvoted: expired without any vote/);
   });
 });

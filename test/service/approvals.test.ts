@@ -199,7 +199,7 @@ const scenarios: readonly Scenario[] = [
         tool_input: { amount: 1300, to: "y" },
       });
       assert.equal(fourth.verdict, "BLOCK");
-      assert.match(fourth.reason, /^Svc: persons denied 3 calls under this rule within an hour/);
+      assert.match(fourth.reason, /^Svc: people denied 3 calls under this rule within an hour/);
     },
     defect: { within: "denialsMax", value: "99" },
   },

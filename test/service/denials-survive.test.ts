@@ -83,7 +83,7 @@ await runShared("denials survive", [
       for (const [index, to] of ["a", "b", "c"].entries()) await denied(one, paying(1200 + index, to));
       await erases(one, { session_id: "s1" });
       const { verdict, reason } = await other.asks(paying(1400, "d", "s9"));
-      assert.deepEqual([verdict, /persons denied 3 calls/.test(reason)], ["BLOCK", true], reason);
+      assert.deepEqual([verdict, /people denied 3 calls/.test(reason)], ["BLOCK", true], reason);
     },
     defect: { within: "erasedDenial", first: "return undefined;" },
   },

@@ -137,7 +137,7 @@ await runShared("a question of its own", [
         await one.decides("anna", (await other.asks(call)).approval.id, "deny");
       }
       const next = await other.asks(inSession("s5", { ...large, tool_input: { amount: 1400, to: "dan" } }));
-      assert.deepEqual([next.verdict, /persons denied 3 calls/.test(next.reason)], ["BLOCK", true], next.reason);
+      assert.deepEqual([next.verdict, /people denied 3 calls/.test(next.reason)], ["BLOCK", true], next.reason);
     },
     defect: [{ within: "attachText", find: "[key, log, tool]", put: "[key, log, `${tool}${Math.random()}`]" }],
   },

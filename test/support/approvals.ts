@@ -120,7 +120,7 @@ export interface DeskOptions {
   readonly mode?: string;
   /** The groups of each person. */
   readonly persons?: Readonly<Record<string, readonly string[]>>;
-  /** The scopes of the persons' keys. */
+  /** The scopes of the people's keys. */
   readonly scopes?: readonly string[];
   /** Defects: the gate then runs as a process of its own. */
   readonly defects?: readonly Mutation[];
@@ -130,7 +130,7 @@ export interface DeskOptions {
   readonly isProcess?: boolean;
   /** The port of a gate that runs as a process; a free one by default. */
   readonly port?: string;
-  /** A gate on the same database: its persons' keys work here too. */
+  /** A gate on the same database: its people's keys work here too. */
   readonly peer?: Desk;
 }
 

@@ -38,7 +38,7 @@ rules:
     when: input.usd > 2000
     verdict: ESCALATE
     approval: { by: [finance, legal], of: 2 }
-    reason: "{input.usd} USD need two persons"
+    reason: "{input.usd} USD need two people"
   - { rule: large, on: send, when: input.usd > 1000, verdict: ESCALATE, reason: "{input.usd} USD is large" }
   - rule: dear
     on: send

@@ -1,6 +1,6 @@
 /**
  * Goal: `svc-gate grants` makes, lists, approves and ends grants with a person's key, and names every mistake. Method: the
- * program runs with a serving gate and two persons. UPDATE_GOLDEN=1 rewrites the sentences.
+ * program runs with a serving gate and two people. UPDATE_GOLDEN=1 rewrites the sentences.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";

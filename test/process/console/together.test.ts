@@ -13,7 +13,7 @@ import { controlPatienceMs, patienceMs } from "../../support/patience.ts";
 
 /** Other tests run meanwhile, so this is longer than the second that a page needs at most on a free machine. */
 
-/** Opens the console for each of these persons. */
+/** Opens the console for each of these people. */
 async function persons(t: TestContext, desk: Desk, ...names: readonly string[]): Promise<readonly Person[]> {
   const all: Person[] = [];
   for (const name of names) {

@@ -70,7 +70,7 @@ const asking = (name: string, when: string, terms?: string): string =>
 
 /** A change that makes approvals weaker, and the lines for it. */
 const weaker: readonly (readonly [what: string, before: Parts, after: Parts, lines: readonly string[]])[] = [
-  ["fewer persons", { rule: "{ of: 2 }" }, {}, ["c.large of: 2 -> 1"]],
+  ["fewer people", { rule: "{ of: 2 }" }, {}, ["c.large of: 2 -> 1"]],
   ["more groups", { rule: "{ by: [a] }" }, { rule: "{ by: [a, b] }" }, ["c.large by: [a] -> [a, b]"]],
   ["no group", { rule: "{ by: [a] }" }, {}, ["c.large by: [a] -> everyone"]],
   ["a longer decide_within", {}, { rule: "{ decide_within: 90m }" }, ["c.large decide_within: 1h -> 90m"]],
@@ -121,7 +121,7 @@ const weaker: readonly (readonly [what: string, before: Parts, after: Parts, lin
     ["c.$otherwise of: 2 -> 1"],
   ],
   [
-    "a rule of another name with fewer persons",
+    "a rule of another name with fewer people",
     { rule: "{ of: 2 }" },
     { large: asking("big", "input.usd > 100") },
     ["c.large/c.big of: 2 -> 1"],
@@ -222,7 +222,7 @@ suite("what approvals need, compared", () => {
     assert.equal(verdict.answer, "changed");
   });
 
-  test("a rule that BLOCKs in place of asking is stricter, though another rule asks with fewer persons", async () => {
+  test("a rule that BLOCKs in place of asking is stricter, though another rule asks with fewer people", async () => {
     const huge = asking("huge", "input.usd > 500", "{ of: 2 }");
     const found = await compared({ rules: [huge] }, { rules: [huge.replace("ESCALATE", "BLOCK")] });
     assert.deepEqual([found.answer, found.approvals], ["stricter", []]);

@@ -11,7 +11,7 @@ import { momentText } from "./moment.ts";
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-/** What one rule would have asked of persons. */
+/** What one rule would have asked of people. */
 interface Asked {
   /** Calls that the rule leaves to a person. */
   calls: number;

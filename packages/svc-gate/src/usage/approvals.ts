@@ -85,7 +85,7 @@ export function addGrants(program: Command): void {
   deciding(
     grants
       .command("approve")
-      .description("add your yes to a grant that needs more persons")
+      .description("add your yes to a grant that needs more people")
       .argument("<id>", "of the grant"),
   ).action(calls(async () => (await import("../../../gate/src/cli/approvals/grants.ts")).approveGrantCommand));
 

@@ -83,7 +83,7 @@ function addPeople(program: Command): void {
   operating(people.command("add").description("add a person").argument("<name>", "such as anna")).action(
     calls(async () => (await import("../../../gate/src/cli/keys.ts")).addPersonCommand),
   );
-  operating(people.command("list").description("list the persons")).action(
+  operating(people.command("list").description("list the people")).action(
     calls(async () => (await import("../../../gate/src/cli/keys.ts")).listPeopleCommand),
   );
 }

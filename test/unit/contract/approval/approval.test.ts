@@ -109,8 +109,8 @@ suite("`approval:` in a contract", () => {
 
   const wrong: readonly (readonly [name: string, parts: Parts])[] = [
     ["another member", { rule: "approval: { who: [finance] }" }],
-    ["no persons", { rule: "approval: { of: 0 }" }],
-    ["too many persons", { rule: "approval: { of: 1000 }" }],
+    ["no people", { rule: "approval: { of: 0 }" }],
+    ["too many people", { rule: "approval: { of: 1000 }" }],
     ["a group with a space", { rule: 'approval: { by: ["a b"] }' }],
     ["a length without a unit", { rule: "approval: { decide_within: 30 }" }],
     ["a month to decide", { rule: "approval: { decide_within: 30d }" }],

@@ -351,7 +351,7 @@ suite("no-approver", () => {
       ["no-approver: finance"],
     ],
     ["two keys of one person", both, [anna, key("anna-phone", "anna")], ["no-approver: 2"]],
-    ["keys of two persons", both, [anna, ben], []],
+    ["keys of two people", both, [anna, ben], []],
     ["an approver who also owns the agent's key", needs, [anna, agent], ["no-approver: large"]],
     ["an agent's key that may not ask about the tool", needs, [anna, { ...agent, allowsTool: () => false }], []],
     ["one more approver than the agent's owner", needs, [anna, ben, agent], []],

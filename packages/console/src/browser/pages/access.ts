@@ -184,7 +184,7 @@ function GrantOf({ grant, mayRevoke, onChanged }: GrantProps): JSX.Element {
       el.a({ href: link(`/receipts/${source}`) }, `receipt ${source}`),
       ". Given by ",
       h(Text, { of: decisions.map(({ person }) => person).join(", ") }),
-      status === "pending" && `; ${has} of ${needs} persons`,
+      status === "pending" && `; ${has} of ${needs} people`,
       ".",
     ),
     el.p(`${used} of ${uses} calls used. `, h(Countdown, { until, from: at, label: "left" })),

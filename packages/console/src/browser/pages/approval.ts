@@ -184,7 +184,7 @@ function Asked({ approval }: { readonly approval: ApprovalDetailJson }): JSX.Ele
 function needText({ by, of }: Need): string {
   if (by === null) return of === 1 ? "any one person who decides" : `any ${of} people who decide`;
   const whom = `the ${by.length === 1 ? "group" : "groups"} ${by.join(" or ")}`;
-  return `${of === 1 ? "one person" : `${of} persons`} of ${whom}`;
+  return `${of === 1 ? "one person" : `${of} people`} of ${whom}`;
 }
 
 function Votes({ approval }: { readonly approval: ApprovalDetailJson }): JSX.Element {

@@ -272,7 +272,7 @@ function Row({ approval, isSame, isChosen, toggle }: RowProps): JSX.Element {
       isSame && el.span("the same call as above"),
       session !== null && el.span("session ", h(Text, { of: session })),
       asked > 1 && el.span(`asked ${asked} times`),
-      needs > 1 && el.span(`${has} of ${needs} persons`),
+      needs > 1 && el.span(`${has} of ${needs} people`),
     ),
     el.span(
       { class: "when" },

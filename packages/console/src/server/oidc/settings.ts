@@ -43,7 +43,7 @@ const known = ["issuer", "client_id", "client_secret", "scopes", "groups_claim",
 const peopleMax = 10_000;
 
 /**
- * Reads the file of SVC_OIDC. Only its owner may read it, because it has a secret and the accounts of persons.
+ * Reads the file of SVC_OIDC. Only its owner may read it, because it has a secret and the accounts of people.
  *
  * @returns the settings, or a sentence that names the first mistake without any value of the file
  */

@@ -138,7 +138,7 @@ const knownMs = 90 * 86_400_000;
  * the page itself sends the provider's answer. Another server on this host gets neither, and a link with the answer of
  * somebody else opens nothing.
  *
- * Strangers can do all of it except sign in at the provider, and behind a proxy they have the address of persons. So a
+ * Strangers can do all of it except sign in at the provider, and behind a proxy they have the address of people. So a
  * start is cheap, a failed sign-in leaves nothing, and those that ask the provider wait in a line. Browsers in which
  * a person has signed in before and all others take turns there, and so do people, and networks.
  */

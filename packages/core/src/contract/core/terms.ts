@@ -4,7 +4,7 @@ const minuteMs = 60_000;
 export interface ApprovalTerms {
   /** The groups whose members may decide; null means every person with the scope `approve`. */
   readonly by: readonly string[] | null;
-  /** The number of persons. */
+  /** The number of people. */
   readonly of: number;
   /** Milliseconds after the asking. */
   readonly decideWithinMs: number;

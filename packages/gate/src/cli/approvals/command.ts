@@ -67,7 +67,7 @@ function card(approval: JsonObject): readonly string[] {
   const rules = (approval.get("rules") as readonly Json[] | undefined) ?? [];
   const decisions = (approval.get("decisions") as readonly JsonObject[] | undefined) ?? [];
   return [
-    `${text("id")}: ${text("status")}, ${text("has")} of ${text("needs")} persons`,
+    `${text("id")}: ${text("status")}, ${text("has")} of ${text("needs")} people`,
     `  decide until ${time("decide_by")}; use until ${time("use_by")}; asked ${text("asked")} times`,
     "",
     "What the rule says",
@@ -163,7 +163,7 @@ function decide(
     const { status, has, needs, receipt } = answer.body;
     const row =
       receipt === null ? "it was so before" : `row ${String((receipt as { readonly seq: number }).seq)} records it`;
-    const votes = status === "pending" ? `, ${String(has)} of ${String(needs)} persons` : "";
+    const votes = status === "pending" ? `, ${String(has)} of ${String(needs)} people` : "";
     return { exitCode: 0, text: `${id} is ${String(status)}${votes} (${row})` };
   });
 }

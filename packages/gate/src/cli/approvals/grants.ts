@@ -31,7 +31,7 @@ function linesOf(grant: GrantJson): readonly string[] {
   const list = (names: readonly string[]): string => (names.length === 0 ? "none" : names.map(visible).join(", "));
   const people = list(decisions.map(({ person }) => person));
   return [
-    `${id}  ${status}${status === "pending" ? `, ${has} of ${needs} persons` : ""}, by ${people}`,
+    `${id}  ${status}${status === "pending" ? `, ${has} of ${needs} people` : ""}, by ${people}`,
     `  ${shownText(grant.tool_name)} by ${visible(key)} in ${isAny ? "every session" : "one session"}, for ${list(rules)}`,
     `  used ${grant.used} of ${grant.uses} times, until ${new Date(grant.until).toISOString()}`,
     ...Object.entries(amounts).map(([name, most]) => `  ${visible(name)}: ${spent[name] ?? "0"} of ${most}`),
@@ -102,7 +102,7 @@ export function approveGrantCommand(id: string, options: GateOptions): Promise<O
     if (options.json) return { exitCode: 0, text: JSON.stringify(answer), forPrograms: true };
     return {
       exitCode: 0,
-      text: `${id} is ${String(answer["status"])}, ${String(answer["has"])} of ${String(answer["needs"])} persons`,
+      text: `${id} is ${String(answer["status"])}, ${String(answer["has"])} of ${String(answer["needs"])} people`,
     };
   });
 }

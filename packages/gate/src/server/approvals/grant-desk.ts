@@ -69,7 +69,7 @@ export class GrantDesk {
     this.#options = options;
   }
 
-  /** Yields the grants in force, and those that need more persons. */
+  /** Yields the grants in force, and those that need more people. */
   async *list(at: number): AsyncGenerator<ShownGrant> {
     const { grants } = await this.#options.ledger.standing.now();
     for (const grant of grants) if (at < grant.until) yield this.#shown(grant, at);

@@ -12,7 +12,7 @@ import type { ReadCall, RouteCall } from "./route.ts";
 const grantMembers = ["until", "uses", "any_session", "pins", "free", "amounts"];
 const pinsMax = 32;
 
-/** Handles GET /grants: the grants in force, and those that need more persons. */
+/** Handles GET /grants: the grants in force, and those that need more people. */
 export async function listGrants({ gate, key, read, reply, request }: ReadCall): Promise<FastifyReply> {
   readQuery(request);
   const now = Date.now();

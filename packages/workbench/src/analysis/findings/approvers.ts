@@ -69,12 +69,12 @@ function quorumWithSelf({ name, terms, within, place }: Asker): Finding {
     code: "quorum-with-self",
     span: place("of"),
     within,
-    message: `${name} needs ${terms.of} persons, but the mandate says \`self: true\`, so the asker may be one of them`,
+    message: `${name} needs ${terms.of} people, but the mandate says \`self: true\`, so the asker may be one of them`,
     hint: "remove `self: true` from the mandate, or write `of: 1` if one person operates the gate",
   };
 }
 
-/** Too few persons with a key that may decide, for any call or for the calls of one person's key. */
+/** Too few people with a key that may decide, for any call or for the calls of one person's key. */
 function missingApprovers(asker: Asker, keys: readonly KnownKey[], self: boolean): readonly Finding[] {
   const { name, tool, terms, within, place } = asker;
   const { by, of } = terms;
@@ -88,7 +88,7 @@ function missingApprovers(asker: Asker, keys: readonly KnownKey[], self: boolean
   );
   const people = [...new Set(able.flatMap(({ person }) => person ?? []))].toSorted();
   const groups = by === null ? "" : ` of ${by.map((group) => `\`${group}\``).join(" or ")}`;
-  const wanted = `${of === 1 ? "a person" : `${of} persons`}${groups}`;
+  const wanted = `${of === 1 ? "a person" : `${of} people`}${groups}`;
   const found = (message: string): readonly Finding[] => [
     {
       code: "no-approver",
@@ -109,6 +109,6 @@ function missingApprovers(asker: Asker, keys: readonly KnownKey[], self: boolean
   if (barred === undefined) return [];
   return found(
     `${name} needs ${wanted}, and nobody approves their own call: ` +
-      `for calls of the key \`${barred.name}\`, which belongs to ${barred.person ?? ""}, too few persons are left`,
+      `for calls of the key \`${barred.name}\`, which belongs to ${barred.person ?? ""}, too few people are left`,
   );
 }
