@@ -188,7 +188,7 @@ export class ClientRequests {
     const open = this.#open.get(key);
     const isFirst = open?.state === "sent";
     if (open === undefined || !(isFirst || (open.state === "answered" && isReplay))) return undefined;
-    if (isFirst) this.#answered(key, open);
+    if (isFirst) this.#markAnswered(key, open);
     const refusal = await this.#refusalOfAnswer(open, response, isFirst);
     if (isFirst) this.#reportEnd(open, response, refusal !== undefined);
     if (refusal !== undefined) return this.#refuse(open, refusal);
@@ -197,7 +197,7 @@ export class ClientRequests {
     return toClient(isSame || result === undefined ? response.text : messages.resultText(open.id, result));
   }
 
-  #answered(key: string, open: ClientRequest): void {
+  #markAnswered(key: string, open: ClientRequest): void {
     open.state = "answered";
     this.#open.delete(key);
     if (!this.#context.keepsAnswered) return;

@@ -24,7 +24,7 @@ export interface Link {
 }
 
 interface Waiting {
-  readonly answered: (result: JsonObject | undefined) => void;
+  readonly resolve: (result: JsonObject | undefined) => void;
   readonly failed: (problem: ProbeError) => void;
 }
 
@@ -59,7 +59,7 @@ export function childLink([program = "", ...words]: readonly string[]): Link {
   readLines(child.stdout, {
     line: (text) => {
       const message = readable(text);
-      if (message?.kind === "response" && message.id !== null) waiting.get(message.id)?.answered(message.result);
+      if (message?.kind === "response" && message.id !== null) waiting.get(message.id)?.resolve(message.result);
       if (message?.kind === "request")
         child.stdin.write(`${messages.errorText(message.id, messages.errors.method, "not now")}\n`);
     },
@@ -84,7 +84,7 @@ export function childLink([program = "", ...words]: readonly string[]): Link {
         const failed = (why: ProbeError): void => (settle(), reject(why));
         const silence = (): string => `did not answer ${method} within ${waitMs / 1000} s${said()}`;
         const timer = setTimeout(() => failed(new ProbeError(silence())), waitMs);
-        waiting.set(id, { answered: (result) => (settle(), resolve(result)), failed });
+        waiting.set(id, { resolve: (result) => (settle(), resolve(result)), failed });
         child.stdin.write(`${messages.requestText({ id, method, params })}\n`);
       }),
     notify: async (method, params) => void child.stdin.write(`${messages.notificationText(method, params)}\n`),

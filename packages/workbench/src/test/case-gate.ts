@@ -43,7 +43,7 @@ export interface Obstacle {
 }
 
 /** A call as the gate has decided and answered it. */
-export interface Answered extends Evaluation {
+export interface CaseAnswer extends Evaluation {
   /** True if a person's decision, or its absence, changed the answer. */
   readonly isChanged: boolean;
   /** The reason of the answer. */
@@ -95,7 +95,7 @@ export class CaseGate {
   }
 
   /** @returns the answer, or why there is none: the call names no approval, or the gate refuses the request */
-  async call({ body, key, at, approval, as }: TestCall): Promise<Result<Answered, Obstacle>> {
+  async call({ body, key, at, approval, as }: TestCall): Promise<Result<CaseAnswer, Obstacle>> {
     const id = approval === undefined ? undefined : this.#named.get(approval);
     if (approval !== undefined && id === undefined) return bad(noApproval(approval));
     const text = id === undefined ? body : `${body.slice(0, -1)},"approval":{"id":${JSON.stringify(id)}}}`;

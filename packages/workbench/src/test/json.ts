@@ -1,5 +1,5 @@
 import { locationRow, textAt } from "../../../gate/src/cli/source-location.ts";
-import type { Answered } from "./case-gate.ts";
+import type { CaseAnswer } from "./case-gate.ts";
 import { outcomes, type Coverage } from "./coverage.ts";
 import { percent } from "./print.ts";
 import type { TestStep } from "./document.ts";
@@ -59,7 +59,7 @@ function stepJson(step: TestStep): object {
   return { decision: step.act, by: step.by, approval: step.approval };
 }
 
-function cameJson({ decision, answered, reason, counters, approval }: Answered): object {
+function cameJson({ decision, answered, reason, counters, approval }: CaseAnswer): object {
   const { verdict, rule, final, fired, observed, errors } = decision;
   const { id: _id, ...told } = approval ?? { id: null };
   return {

@@ -5,7 +5,7 @@ import { printRule } from "../../../records/src/mod.ts";
 import type { AnswerApproval } from "../../../gate/src/server/mod.ts";
 import { clip, locationText, textAt } from "../../../gate/src/cli/source-location.ts";
 import { nameOf, outcomes, type Coverage, type Target } from "./coverage.ts";
-import type { Answered } from "./case-gate.ts";
+import type { CaseAnswer } from "./case-gate.ts";
 import { latest, type TestCall, type TestDecision, type TestOutcome, type TestStep } from "./document.ts";
 import type { FileResult } from "./round.ts";
 import { io, counted } from "../../../gate/src/cli/mod.ts";
@@ -51,7 +51,7 @@ function approvalLine({ status, new: isNew, needs, has, next }: AnswerApproval):
   return `${status}, ${has} of ${needs} people, next: ${next}${isNew ? ", new" : ""}`;
 }
 
-function stepLines(step: TestStep, answered: Answered | undefined): readonly string[] {
+function stepLines(step: TestStep, answered: CaseAnswer | undefined): readonly string[] {
   if (step.kind === "call") return callLines(step, answered);
   return [step.kind === "decision" ? decisionLine(step) : outcomeLine(step)];
 }
@@ -69,7 +69,7 @@ function decisionLine({ act, by, approval, comment }: TestDecision): string {
 
 function callLines(
   { tool, body, session, key, approval }: TestCall,
-  answered: Answered | undefined,
+  answered: CaseAnswer | undefined,
 ): readonly string[] {
   const named = approval === undefined ? "" : `, approval ${approval}`;
   const who = `${tool}  ${session === null ? "no session" : `session ${session}`}, key ${key}${named}`;

@@ -1,7 +1,7 @@
 import type { PolicySet } from "../../../core/src/contract/mod.ts";
 import type { AnswerApproval } from "../../../gate/src/server/mod.ts";
 import { givenValues, shortName, explain, type Explanation, type EvaluationTrace } from "../../../records/src/mod.ts";
-import { CaseGate, type Answered, type Decided, type Obstacle } from "./case-gate.ts";
+import { CaseGate, type CaseAnswer, type Decided, type Obstacle } from "./case-gate.ts";
 import type { Coverage } from "./coverage.ts";
 import type { Expectation, TestCall, TestCase, TestDecision, TestFile, TestOutcome, TestStep } from "./document.ts";
 
@@ -25,7 +25,7 @@ export interface Failure {
   readonly number: number;
   readonly mismatches: readonly Mismatch[];
   /** Undefined if the step is not a call, or the gate would refuse the body itself. */
-  readonly answered: Answered | undefined;
+  readonly answered: CaseAnswer | undefined;
   readonly explanation: Explanation | undefined;
 }
 
@@ -125,7 +125,7 @@ function prevented(expect: Expectation | undefined, { what, came }: Obstacle): M
   return { what, expected, came };
 }
 
-function compare(expect: Expectation, came: Answered): readonly Mismatch[] {
+function compare(expect: Expectation, came: CaseAnswer): readonly Mismatch[] {
   const { decision, answered, counters, reason, isChanged } = came;
   const { verdict, rule, final, fired } = decision;
   const found: Mismatch[] = [];

@@ -60,7 +60,7 @@ const check = {
 suite("the metrics in the text format of Prometheus", () => {
   test("a strict reader accepts the metrics, with help texts, units and complete histograms", async () => {
     const observer = new Metrics();
-    observer.answered(check, timings);
+    observer.countAnswer(check, timings);
     observer.flushed(4, 2);
     const families = readExposition(await textOf(observer));
     assert.deepEqual(lintExposition(families), []);
@@ -69,8 +69,8 @@ suite("the metrics in the text format of Prometheus", () => {
 
   test("the metrics count every check, refusal, flush, defect, reload and anchor failure", async () => {
     const observer = new Metrics();
-    observer.answered(check, timings);
-    observer.answered({ ...check, toolName: "no.such.tool", routed: false }, timings);
+    observer.countAnswer(check, timings);
+    observer.countAnswer({ ...check, toolName: "no.such.tool", routed: false }, timings);
     observer.flushed(2, 4);
     observer.refused("queue-full");
     observer.defect();
@@ -187,7 +187,7 @@ suite("the labels of the metrics", () => {
   test("a tool named `other`, or with quotes and line breaks in its name, is one series", async () => {
     const observer = new Metrics();
     for (const toolName of ["other", 'a"b\\c\nd'])
-      for (const routed of [true, false]) observer.answered({ ...check, toolName, routed }, timings);
+      for (const routed of [true, false]) observer.countAnswer({ ...check, toolName, routed }, timings);
     const families = readExposition(await textOf(observer));
     assert.deepEqual(lintExposition(families), []);
     const tools = families.get("svc_gate_checks_total")?.samples.map(({ labels, value }) => [labels["tool"], value]);

@@ -68,7 +68,7 @@ export function arrivalOf(body: Buffer): { readonly bytes: number; readonly dige
 
 /** Reports the result of a check to its trace and to the debug log. */
 function reportAnswer(exchange: Exchange, decided: AnsweredCheck, timings: CheckTimings, log: Logger): void {
-  exchange.trace?.answered(decided, timings);
+  exchange.trace?.endWithAnswer(decided, timings);
   const { toolName: tool, verdict, answered, rule, seq } = decided;
   log.debug({ ...identityOf(exchange), tool, verdict, answered, rule, seq }, "answered");
 }

@@ -155,7 +155,7 @@ export class Gate implements AdminEvents {
     const toolName = tool ?? request.toolName;
     const routed = tool !== null;
     const check = { verdict, answered, mode, toolName, routed, rule, seq: receipt.seq, sessionId };
-    this.#options.observer?.answered(check, timings);
+    this.#options.observer?.countAnswer(check, timings);
     const how = stop === undefined ? judgement?.how : "stopped";
     if (how !== undefined) this.#options.observer?.asked(how);
     onAnswer?.(check, timings);

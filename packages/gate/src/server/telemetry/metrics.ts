@@ -52,7 +52,7 @@ export class Metrics implements GateObserver {
   readonly deliveries: Map<string, Map<DeliveryOutcome, number>> = new Map();
   defects = 0;
 
-  answered({ verdict, answered, mode, toolName, routed }: AnsweredCheck, timings: CheckTimings): void {
+  countAnswer({ verdict, answered, mode, toolName, routed }: AnsweredCheck, timings: CheckTimings): void {
     this.checks.add(toolName, routed, verdict, mode);
     this.answers.add(otherTools, false, answered, mode);
     let from = timings.startedAt;

@@ -56,7 +56,7 @@ export type DeliveryOutcome = (typeof deliveryOutcomes)[number];
  * arguments.
  */
 export interface GateObserver {
-  answered(check: AnsweredCheck, timings: CheckTimings): void;
+  countAnswer(check: AnsweredCheck, timings: CheckTimings): void;
   /** A person had to decide a call, or its approval changed its answer. Its row is durable. */
   asked(how: How): void;
   /** An approval was approved, or ended. Its row is durable. */

@@ -18,7 +18,7 @@ export interface TracedRequest {
 export interface Trace {
   /** 32 hex digits; the caller's id if the request has a `traceparent`. */
   readonly id: string;
-  answered(check: AnsweredCheck, timings: CheckTimings): void;
+  endWithAnswer(check: AnsweredCheck, timings: CheckTimings): void;
   refused(refusal: Refusal): void;
 }
 
@@ -207,7 +207,10 @@ class CheckSpan implements Trace {
     return this.#span.spanContext().traceId;
   }
 
-  answered({ verdict, answered, mode, toolName, sessionId, rule, seq }: AnsweredCheck, timings: CheckTimings): void {
+  endWithAnswer(
+    { verdict, answered, mode, toolName, sessionId, rule, seq }: AnsweredCheck,
+    timings: CheckTimings,
+  ): void {
     if (!this.#span.isRecording()) return;
     this.#span.setAttributes({
       "http.response.status_code": 200,
