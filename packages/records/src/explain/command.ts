@@ -45,9 +45,9 @@ export async function explainCommand(file: string | undefined, options: ExplainO
   };
 }
 
-type Broken = { readonly diagnostics: readonly Diagnostic[] };
+type CompileFailure = { readonly diagnostics: readonly Diagnostic[] };
 
-async function explainFile(file: string, options: ExplainOptions): Promise<Explained | Broken> {
+async function explainFile(file: string, options: ExplainOptions): Promise<Explained | CompileFailure> {
   const body = await (file === "-" ? textOf(io().stdin) : readText(file));
   const given = readCounters(options.counters);
   const trace = new EvaluationTrace();
@@ -59,7 +59,7 @@ async function explainFile(file: string, options: ExplainOptions): Promise<Expla
   return explainOrRefuse(explainCall(compiled.value, call, trace, givenValues(given, "0")), file);
 }
 
-async function explainReceipt(number: string, options: ExplainOptions): Promise<Explained | Broken> {
+async function explainReceipt(number: string, options: ExplainOptions): Promise<Explained | CompileFailure> {
   if (!/^[1-9][0-9]{0,14}$/.test(number)) throw new BadInput(`--receipt must be a receipt's number, not "${number}"`);
   await using history = await openHistory({ ...options, folder: options.dataDir });
   const row = await rowOf(history, Number(number));
@@ -73,7 +73,7 @@ async function explainReceipt(number: string, options: ExplainOptions): Promise<
   throw new BadInput(erased === undefined ? recorded.problem : `receipt ${number} cannot be explained: ${erased}`);
 }
 
-async function explainRecorded(recorded: Recorded, history: History): Promise<Explained | Broken> {
+async function explainRecorded(recorded: Recorded, history: History): Promise<Explained | CompileFailure> {
   const { leaf } = recorded;
   const trace = new EvaluationTrace();
   const compiled = await contractOf(history, leaf.contract ?? "", { probe: trace.probe });

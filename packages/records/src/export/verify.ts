@@ -72,26 +72,26 @@ type Opened = Pick<ExportReport, "checkpoint" | "cosignedBy" | "problem" | "sign
 
 async function openCheckpoint({ folder, keys, witnesses }: VerifyExportOptions): Promise<Opened> {
   const head = { checkpoint: undefined as Checkpoint | undefined, signedBy: noKeys, cosignedBy: noKeys };
-  const broken = (code: ExportProblem, text: string): Opened => ({ ...head, problem: { code, row: 0, text } });
+  const reportProblem = (code: ExportProblem, text: string): Opened => ({ ...head, problem: { code, row: 0, text } });
   const bytes = await readBounded(folder, checkpointName, sizesMax.checkpoint);
-  if (bytes === undefined) return broken("checkpoint", notThere(checkpointName, sizesMax.checkpoint));
+  if (bytes === undefined) return reportProblem("checkpoint", notThere(checkpointName, sizesMax.checkpoint));
   const note = isUtf8(bytes) ? parseNote(bytes.toString("utf8")) : undefined;
-  if (note === undefined) return broken("checkpoint", "the checkpoint is not a signed note");
+  if (note === undefined) return reportProblem("checkpoint", "the checkpoint is not a signed note");
   const checkpoint = parseCheckpointText(note.text);
   if (checkpoint === undefined || checkpoint.size >= sizeEnd)
-    return broken("checkpoint", "the checkpoint does not state an origin, a tree size and a root hash");
+    return reportProblem("checkpoint", "the checkpoint does not state an origin, a tree size and a root hash");
   head.checkpoint = checkpoint;
   // In the order of their lines, because the first wrong signature is reported.
   for (const signature of note.signatures) {
     const byLog = verifySignature(note.text, signature, keys);
-    if (!byLog.ok) return broken("signature", byLog.problem);
+    if (!byLog.ok) return reportProblem("signature", byLog.problem);
     const byWitness = verifySignature(note.text, signature, witnesses);
-    if (!byWitness.ok) return broken("cosignature", byWitness.problem);
+    if (!byWitness.ok) return reportProblem("cosignature", byWitness.problem);
     if (byLog.value?.key.name === checkpoint.origin) head.signedBy = together(head.signedBy, [byLog.value.key]);
     if (byWitness.value !== undefined) head.cosignedBy = together(head.cosignedBy, [byWitness.value.key]);
   }
   if (head.signedBy.length === 0)
-    return broken("unsigned", "no given key that is named as the log has signed the checkpoint");
+    return reportProblem("unsigned", "no given key that is named as the log has signed the checkpoint");
   return { ...head, problem: undefined };
 }
 
@@ -252,23 +252,23 @@ const sliceBytes = 2 ** 20;
  */
 function takeRows(rows: WalkedRow[], bundle: Bundle, from: number): Finding | undefined {
   const { entries, lines, last } = bundle;
-  const broken = (code: FindingCode, seq: number, problem: string): Finding => {
+  const makeFinding = (code: FindingCode, seq: number, problem: string): Finding => {
     return { code, seq, problem, expected: "", found: "" };
   };
   for (let [seq, until] = [from, bundle.lineAt + sliceBytes]; seq <= last; seq += 1) {
     if (bundle.lineAt > until) return undefined;
     const { at, lineAt } = bundle;
     const end = at + 2 <= entries.length ? at + 2 + entries.readUInt16BE(at) : Infinity;
-    if (end > entries.length) return broken("entry", seq, "the bundle of leaves ends before the row does");
+    if (end > entries.length) return makeFinding("entry", seq, "the bundle of leaves ends before the row does");
     const lineEnd = lines?.indexOf("\n", lineAt) ?? 0;
-    if (lineEnd === -1) return broken("evidence", seq, "the bundle of evidence ends before the row does");
+    if (lineEnd === -1) return makeFinding("evidence", seq, "the bundle of evidence ends before the row does");
     const evidence = lines && evidenceOf(lines, lineAt, lineEnd);
     rows.push({ seq, leaf: leafOf(entries.subarray(at + 2, end)), ...(evidence === undefined ? {} : { evidence }) });
     [bundle.at, bundle.lineAt] = [end, lineEnd + 1];
   }
-  if (bundle.at !== entries.length) return broken("entry", last, "the bundle of leaves has data after this row");
+  if (bundle.at !== entries.length) return makeFinding("entry", last, "the bundle of leaves has data after this row");
   const isWhole = lines === undefined || bundle.lineAt === lines.length;
-  return isWhole ? undefined : broken("evidence", last, "the bundle of evidence has data after this row");
+  return isWhole ? undefined : makeFinding("evidence", last, "the bundle of evidence has data after this row");
 }
 
 /**

@@ -50,7 +50,7 @@ class Parser {
 
   whole(): Syntax {
     const from = this.#peek();
-    if (from.kind === "end") return this.#broken(from, "an expression is missing");
+    if (from.kind === "end") return this.#reportBroken(from, "an expression is missing");
     const expression = this.#expression();
     if (this.#peek().kind !== "end") this.#unexpected(this.#peek(), "the end of the expression");
     return expression;
@@ -65,7 +65,7 @@ class Parser {
 
   /** Reads a part that is nested in the expression, at a token. */
   #nested(token: Token, read: () => Syntax, hint?: string): Syntax {
-    if (this.#depth >= depthMax) return this.#broken(token, `nested deeper than ${depthMax} levels`, hint);
+    if (this.#depth >= depthMax) return this.#reportBroken(token, `nested deeper than ${depthMax} levels`, hint);
     this.#depth += 1;
     const found = read();
     this.#depth -= 1;
@@ -261,12 +261,12 @@ class Parser {
   #unexpected(token: Token, expected: string): Syntax {
     const found = token.kind === "end" ? "the expression ends" : `found \`${token.text}\``;
     const hint = hintFor(token, expected, this.#tokens[this.#next - 1]);
-    const broken = this.#broken(token, `expected ${expected}, ${found}`, hint);
+    const broken = this.#reportBroken(token, `expected ${expected}, ${found}`, hint);
     this.#next = endOfPart(this.#tokens, this.#next);
     return broken;
   }
 
-  #broken(token: Token, message: string, hint?: string): Syntax {
+  #reportBroken(token: Token, message: string, hint?: string): Syntax {
     const span = this.#span(token);
     // A second problem at one token follows from the first.
     if (token.kind !== "broken" && token.from !== this.#reportedAt) this.#report.add("syntax", span, message, hint);

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { addDecimals } from "../../../../core/src/wire/mod.ts";
-import type { Broken } from "../../../../core/src/record/entry/row.ts";
+import type { LedgerMistake } from "../../../../core/src/record/entry/row.ts";
 import { parseLeaf } from "../../../../core/src/record/entry/leaf.ts";
 import { readEffects, type RecordedEffect } from "../../../../core/src/record/entry/verifier.ts";
 import { isEvent } from "../../../../core/src/record/entry/outcome-rows.ts";
@@ -40,7 +40,7 @@ export class CounterWalk {
   }
 
   /** Checks that the stored events are those of the rows. */
-  async step(events: readonly RecordedEvent[], counters: Counters | undefined): Promise<Broken | undefined> {
+  async step(events: readonly RecordedEvent[], counters: Counters | undefined): Promise<LedgerMistake | undefined> {
     if (counters !== undefined) this.#counters = counters;
     for (let from = 0; from < events.length; from += sliceEvents) {
       const broken = await this.#eventsOf(events.slice(from, from + sliceEvents));
@@ -54,7 +54,7 @@ export class CounterWalk {
    *
    * @param seq the row to report
    */
-  damaged(seq: number): Broken | undefined {
+  damaged(seq: number): LedgerMistake | undefined {
     const { damaged } = this.#counters;
     if (damaged === undefined) return undefined;
     const problem = `the description of the counter ${damaged.id} was changed`;
@@ -65,7 +65,7 @@ export class CounterWalk {
    * Checks that each event's total is the total before it plus the amount in the receipt. The total before it comes
    * from the walk, or from the store if the walk did not see all events.
    */
-  async #eventsOf(events: readonly RecordedEvent[]): Promise<Broken | undefined> {
+  async #eventsOf(events: readonly RecordedEvent[]): Promise<LedgerMistake | undefined> {
     const counters = new Map(this.#counters.kept.map((counter) => [counter.digest, counter]));
     const met = new Set<string>();
     const asked = events.map(({ counter, key, at, seq }) => {
@@ -109,7 +109,7 @@ export class CounterWalk {
    *
    * @param through the last row of the walk; events of later rows are ignored
    */
-  rest(through: number): Promise<Broken | undefined> {
+  rest(through: number): Promise<LedgerMistake | undefined> {
     return readFor(through + 1, async () => {
       const folded = new Map<number, number>();
       let live = 0;
@@ -128,7 +128,7 @@ export class CounterWalk {
   }
 
   /** An event of a fold protects itself: no row recorded it under its counter. @param counts of each counter */
-  async #folds(range: Partial<Range>, counts: Map<number, number>): Promise<Broken | undefined> {
+  async #folds(range: Partial<Range>, counts: Map<number, number>): Promise<LedgerMistake | undefined> {
     for await (const events of pagesOf(this.#tables, "effects", range)) {
       const [first] = events;
       const [[total], { kept }] = await Promise.all([
@@ -153,7 +153,7 @@ export class CounterWalk {
   /**
    * Compares the number of folded events with the counters before and after the walk, because a fold may be running.
    */
-  async #foldedCounts(counts: ReadonlyMap<number, number>, through: number): Promise<Broken | undefined> {
+  async #foldedCounts(counts: ReadonlyMap<number, number>, through: number): Promise<LedgerMistake | undefined> {
     const later = new Map((await this.#tables.counters()).kept.map(({ digest, folded }) => [digest, folded]));
     for (const { id, digest, folded } of this.#counters.kept) {
       const found = counts.get(id) ?? 0;
@@ -164,7 +164,7 @@ export class CounterWalk {
     return undefined;
   }
 
-  async #unnamedContract(through: number): Promise<Broken | undefined> {
+  async #unnamedContract(through: number): Promise<LedgerMistake | undefined> {
     for await (const contracts of pagesOf(this.#tables, "contracts", { limit: sliceContracts })) {
       for (const { digest, text } of contracts) {
         const found = hash("sha256", text, "hex");
@@ -176,7 +176,7 @@ export class CounterWalk {
   }
 
   /** Finds the first row with an event that it did not record. */
-  async #unrecorded(live: number, through: number): Promise<Broken> {
+  async #unrecorded(live: number, through: number): Promise<LedgerMistake> {
     const ids = new Map(this.#counters.kept.map(({ digest, id }) => [digest, id]));
     let first: Entry<"effects"> | undefined;
     for await (const events of pagesOf(this.#tables, "effects")) {
@@ -210,7 +210,7 @@ function sum(before: string | undefined, amount: string): string {
   return areDecimals ? addDecimals(before, amount) : `${before} and ${amount}`;
 }
 
-function beyond(seq: number): Broken {
+function beyond(seq: number): LedgerMistake {
   const problem = "the counters have an event of a row that does not exist: rows are missing from the end";
   return { seq, problem, expected: `row ${seq}`, found: "no row" };
 }

@@ -1,18 +1,18 @@
-import type { Broken } from "../../../../core/src/record/entry/row.ts";
+import type { LedgerMistake } from "../../../../core/src/record/entry/row.ts";
 import { Unreadable } from "../errors.ts";
 
 /** An error that carries a finding. */
 export class BrokenHere extends Error {
-  readonly broken: Broken;
+  readonly broken: LedgerMistake;
 
-  constructor(broken: Broken) {
+  constructor(broken: LedgerMistake) {
     super(broken.problem);
     this.broken = broken;
   }
 }
 
 /** The finding that a store cannot be read from a row on. */
-export function unreadable(seq: number, { message }: Unreadable): Broken {
+export function unreadable(seq: number, { message }: Unreadable): LedgerMistake {
   return { seq, problem: "the ledger's file cannot be read from here on", expected: "a row", found: message };
 }
 
@@ -32,7 +32,7 @@ export async function readFor<Value>(row: number | readonly number[], read: () =
 }
 
 /** Runs a read, and returns a finding that it throws. */
-export async function found<Value>(read: () => Promise<Value>): Promise<Broken | Value> {
+export async function found<Value>(read: () => Promise<Value>): Promise<LedgerMistake | Value> {
   try {
     return await read();
   } catch (error) {

@@ -7,7 +7,7 @@ import {
   isEvent,
 } from "../../../../core/src/record/entry/outcome-rows.ts";
 import { leafHash, parseLeaf, type Leaf } from "../../../../core/src/record/entry/leaf.ts";
-import type { Broken, StoredRow } from "../../../../core/src/record/entry/row.ts";
+import type { LedgerMistake, StoredRow } from "../../../../core/src/record/entry/row.ts";
 import { readEffects, type RecordedEffect } from "../../../../core/src/record/entry/verifier.ts";
 import { takenChecksum } from "../store/checksums.ts";
 import { type Counters, type Entry, type Tables } from "../store/tables.ts";
@@ -33,7 +33,7 @@ export class OutcomeWalk {
   }
 
   /** Takes the next row, whose evidence is verified. */
-  take(leaf: Leaf, { evidence }: StoredRow): Broken | undefined {
+  take(leaf: Leaf, { evidence }: StoredRow): LedgerMistake | undefined {
     if (leaf.act !== outcomeAct) return undefined;
     const outcome = readOutcome(leaf, evidence);
     if (outcome === undefined) return unlawful(leaf.seq, "the outcome of an earlier check", "another body");
@@ -42,7 +42,7 @@ export class OutcomeWalk {
   }
 
   /** Compares the outcomes since the last step with the rows before them and with the tables. */
-  async step(counters: Counters | undefined): Promise<Broken | undefined> {
+  async step(counters: Counters | undefined): Promise<LedgerMistake | undefined> {
     if (counters !== undefined) this.#counters = counters;
     const pending = this.#pending;
     this.#pending = [];
@@ -74,7 +74,7 @@ export class OutcomeWalk {
   }
 
   /** Each event that the row takes back must be in the table with this row and this amount. */
-  async #untaken({ leaf: { seq }, effects }: Pending, rowAt: RowAt): Promise<Broken | undefined> {
+  async #untaken({ leaf: { seq }, effects }: Pending, rowAt: RowAt): Promise<LedgerMistake | undefined> {
     const ids = new Map(this.#counters.kept.map(({ id, digest }) => [digest, id]));
     const taken = effects.flatMap(({ counter, key, amount, withdrawn }) => {
       if (withdrawn === undefined) return [];
@@ -102,11 +102,11 @@ export class OutcomeWalk {
    *
    * @param through the last row of the walk
    */
-  end(through: number): Promise<Broken | undefined> {
+  end(through: number): Promise<LedgerMistake | undefined> {
     return readFor(through + 1, async () => (await this.#strayOutcome(through)) ?? (await this.#strayTaken(through)));
   }
 
-  async #strayOutcome(through: number): Promise<Broken | undefined> {
+  async #strayOutcome(through: number): Promise<LedgerMistake | undefined> {
     for await (const entries of pagesOf(this.#tables, "outcomes")) {
       const rowAt = await this.#rowsAt(entries.map(({ outcome }) => outcome));
       for (const { seq, outcome: row, status } of entries) {
@@ -121,7 +121,7 @@ export class OutcomeWalk {
     return undefined;
   }
 
-  async #strayTaken(through: number): Promise<Broken | undefined> {
+  async #strayTaken(through: number): Promise<LedgerMistake | undefined> {
     const digests = new Map(this.#counters.kept.map(({ id, digest }) => [id, digest]));
     for await (const entries of pagesOf(this.#tables, "withdrawals")) {
       const rowAt = await this.#rowsAt([...new Set(entries.flatMap(({ outcome, seq }) => [outcome, seq]))]);
@@ -155,7 +155,7 @@ function isRecorded(
 }
 
 /** The mistake in an outcome that does not follow from the rows before it. */
-function wrongOutcome({ leaf, outcome, effects }: Pending, rowAt: RowAt): Broken | undefined {
+function wrongOutcome({ leaf, outcome, effects }: Pending, rowAt: RowAt): LedgerMistake | undefined {
   const { row, hash, before } = outcome;
   const { leaf: check, hash: found } = rowAt(row) ?? {};
   if (check === undefined || !hasOutcome(check) || found !== hash)
@@ -189,7 +189,7 @@ function wrongTaken(
   rows: readonly number[],
   effects: readonly RecordedEffect[],
   rowAt: RowAt,
-): Broken | undefined {
+): LedgerMistake | undefined {
   for (const { counter, key, amount, withdrawn } of effects) {
     if (withdrawn === undefined) continue;
     const recorded = (readEffects(rowAt(withdrawn)?.evidence ?? "") ?? []).find(
@@ -201,7 +201,7 @@ function wrongTaken(
   return undefined;
 }
 
-function notLast({ leaf: { seq }, outcome }: Pending, last: Entry<"outcomes"> | undefined): Broken | undefined {
+function notLast({ leaf: { seq }, outcome }: Pending, last: Entry<"outcomes"> | undefined): LedgerMistake | undefined {
   const isLast = last?.outcome === seq && last.status === outcome.status;
   if (isLast || (last?.outcome ?? 0) > seq) return undefined;
   const found = last === undefined ? "no outcome" : `${last.status} in row ${last.outcome}`;
@@ -213,6 +213,6 @@ function notLast({ leaf: { seq }, outcome }: Pending, last: Entry<"outcomes"> | 
   };
 }
 
-function unlawful(seq: number, expected: string, found: string): Broken {
+function unlawful(seq: number, expected: string, found: string): LedgerMistake {
   return { seq, problem: "an outcome does not follow from the rows before it", expected, found };
 }

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { leafHash, type Leaf } from "../../../../core/src/record/entry/leaf.ts";
-import type { Broken } from "../../../../core/src/record/entry/row.ts";
+import type { LedgerMistake } from "../../../../core/src/record/entry/row.ts";
 import { wrongCheck, type Link } from "../../../../core/src/record/entry/verifier.ts";
 import { LedgerRefused, Unreadable } from "../errors.ts";
 import { keyDigester } from "../key-digests.ts";
@@ -42,7 +42,7 @@ export class StoreSource implements WalkSource {
     });
   }
 
-  async describe(): Promise<{ readonly log: string; readonly rows: number } | Broken> {
+  async describe(): Promise<{ readonly log: string; readonly rows: number } | LedgerMistake> {
     try {
       const { log, counterSecret } = await this.#tables.description();
       this.digest = keyDigester(counterSecret);
@@ -87,7 +87,7 @@ export class StoreSource implements WalkSource {
     });
   }
 
-  async checks(leaves: readonly Leaf[]): Promise<Broken | undefined> {
+  async checks(leaves: readonly Leaf[]): Promise<LedgerMistake | undefined> {
     const results = leaves.filter(({ check }) => check !== null);
     if (results.length === 0) return undefined;
     const [rows, keys] = [results.map(({ seq }) => seq), results.map(({ check }) => [check ?? 0])];
@@ -95,7 +95,7 @@ export class StoreSource implements WalkSource {
     return firstOf(results, (leaf, index) => wrongCheck(leaf, () => found[index]?.leaf));
   }
 
-  async nodes(nodes: readonly TreeNode[]): Promise<Broken | undefined> {
+  async nodes(nodes: readonly TreeNode[]): Promise<LedgerMistake | undefined> {
     if (nodes.length === 0) return undefined;
     const keys = nodes.map(({ level, index }) => [level, index]);
     const found = await readFor(nodes.map(lastUnder), () => this.#tables.at("nodes", keys, ["hash"]));
@@ -106,7 +106,7 @@ export class StoreSource implements WalkSource {
     return readFor(seq, async () => (await this.#tables.at("contracts", [[digest]]))[0]?.text);
   }
 
-  async end({ changed, from, link }: Walked): Promise<Broken | undefined> {
+  async end({ changed, from, link }: Walked): Promise<LedgerMistake | undefined> {
     const record = this.#record;
     if (record !== undefined) return wrongHead(record, link) ?? changedElsewhere(record, changed, from);
     const last = await this.last();
@@ -116,7 +116,7 @@ export class StoreSource implements WalkSource {
   }
 
   /** Compares the stored tree with the tree at the last row. */
-  kept(tree: TreeWalk): Broken | undefined {
+  kept(tree: TreeWalk): LedgerMistake | undefined {
     const record = this.#record;
     if (record === undefined || tree.size === 0) return undefined;
     const { checkpoint = "", frontier = "none", signer = "" } = record;
@@ -125,7 +125,7 @@ export class StoreSource implements WalkSource {
 }
 
 /** The chain must end with the row that the ledger's head record names. */
-function wrongHead({ head }: HeadRecord, link: Link): Broken | undefined {
+function wrongHead({ head }: HeadRecord, link: Link): LedgerMistake | undefined {
   const { seq, leaf } = head ?? { seq: 0, leaf: undefined };
   const anchors = leaf === undefined ? [] : [{ seq, hash: leafHash(leaf), by: "head row" }];
   if (link.seq <= seq) return tooShort(link, anchors) ?? anchorMismatch(link, anchors);
@@ -134,7 +134,11 @@ function wrongHead({ head }: HeadRecord, link: Link): Broken | undefined {
 }
 
 /** The head must name the last row of a person's act, because gates follow people's acts by it. */
-function changedElsewhere({ changed, head }: HeadRecord, walked: number | undefined, from: number): Broken | undefined {
+function changedElsewhere(
+  { changed, head }: HeadRecord,
+  walked: number | undefined,
+  from: number,
+): LedgerMistake | undefined {
   if (walked === undefined ? changed < from : changed === walked) return undefined;
   const problem = "the head row does not name the last row of a person's act";
   return { seq: head?.seq ?? 0, problem, expected: String(walked ?? "an earlier row"), found: String(changed) };
@@ -142,8 +146,8 @@ function changedElsewhere({ changed, head }: HeadRecord, walked: number | undefi
 
 function firstOf<Each>(
   all: readonly Each[],
-  wrong: (each: Each, index: number) => Broken | undefined,
-): Broken | undefined {
+  wrong: (each: Each, index: number) => LedgerMistake | undefined,
+): LedgerMistake | undefined {
   for (const [index, each] of all.entries()) {
     const broken = wrong(each, index);
     if (broken !== undefined) return broken;

@@ -1,5 +1,5 @@
 import type { Leaf } from "../../../../core/src/record/entry/leaf.ts";
-import type { Broken, StoredRow } from "../../../../core/src/record/entry/row.ts";
+import type { LedgerMistake, StoredRow } from "../../../../core/src/record/entry/row.ts";
 import type { Link } from "../../../../core/src/record/entry/verifier.ts";
 import type { Verification } from "../store/store.ts";
 import type { Counters } from "../store/tables.ts";
@@ -15,7 +15,7 @@ export interface WalkedSlice {
   /** The counters, read after the rows. */
   readonly counters?: Counters;
   /** The mistake that stops the reader, or that it found after the last row. */
-  readonly broken?: Broken | undefined;
+  readonly broken?: LedgerMistake | undefined;
 }
 
 /** The result of a walk up to its last row. */
@@ -35,10 +35,10 @@ export interface Walked {
  */
 export interface WalkSource {
   /** Returns the ledger's name, and the number of its rows at the start of the walk. */
-  describe(): Promise<Pick<Verification, "log" | "rows"> | Broken>;
+  describe(): Promise<Pick<Verification, "log" | "rows"> | LedgerMistake>;
   next(from: number): Promise<WalkedSlice>;
   /** Returns the first result among some leaves that does not name its check. */
-  checks(leaves: readonly Leaf[]): Promise<Broken | undefined>;
+  checks(leaves: readonly Leaf[]): Promise<LedgerMistake | undefined>;
   /** Returns a contract's text by its digest in hex. */
   contract(digest: string, seq: number): Promise<Uint8Array | string | undefined>;
   /**
@@ -46,7 +46,7 @@ export interface WalkSource {
    *
    * @param links the rows that completed the hashes
    */
-  nodes(nodes: readonly TreeNode[], links: readonly Link[]): Promise<Broken | undefined>;
+  nodes(nodes: readonly TreeNode[], links: readonly Link[]): Promise<LedgerMistake | undefined>;
   /** Compares the stored head with the end of the rows. */
-  end(walked: Walked): Promise<Broken | undefined>;
+  end(walked: Walked): Promise<LedgerMistake | undefined>;
 }

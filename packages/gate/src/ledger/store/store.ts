@@ -1,6 +1,6 @@
 import type { InTurn } from "./steps.ts";
 import type {
-  Broken,
+  LedgerMistake,
   KeptApproval,
   StoredApproval,
   StoredOutcome,
@@ -80,7 +80,7 @@ export interface Verification {
   readonly log: string;
   readonly rows: number;
   readonly head: { readonly seq: number; readonly hash: string };
-  readonly broken: Broken | undefined;
+  readonly broken: LedgerMistake | undefined;
 }
 
 /** The contract and mode in force. Gates that share a ledger must agree on them, because each row names them. */

@@ -50,10 +50,10 @@ function tableText(table: TableName): string {
   const isByRowId = first !== undefined && Object.values(columns)[0] === "number";
   const end = `) STRICT${isByRowId ? "" : ", WITHOUT ROWID"};`;
   const line = `CREATE TABLE ${table} (${parts.join(", ")}${end}`;
-  return line.length <= lineMax.whole ? line : `CREATE TABLE ${table} (\n${broken(parts).join("\n")}\n${end}`;
+  return line.length <= lineMax.whole ? line : `CREATE TABLE ${table} (\n${breakLines(parts).join("\n")}\n${end}`;
 }
 
-function broken(parts: readonly string[]): readonly string[] {
+function breakLines(parts: readonly string[]): readonly string[] {
   const lines: string[] = [];
   for (const [index, part] of parts.entries()) {
     const text = index === parts.length - 1 ? part : `${part},`;

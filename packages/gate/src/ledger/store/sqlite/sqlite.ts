@@ -21,7 +21,7 @@ import { NoLedger } from "../../errors.ts";
 import type { DueApprovals } from "./approval-tables.ts";
 import {
   changeColumns,
-  type Broken,
+  type LedgerMistake,
   type StoredRow,
   type KeptApproval,
 } from "../../../../../core/src/record/entry/row.ts";
@@ -275,7 +275,7 @@ export async function inspectSqlite(folder: string, inspection: Inspection): Pro
   try {
     const check = await reader.call<Verification>("verify", { from: 1, anchors, chainAlone });
     if (chainAlone) return check;
-    const broken = check.broken ?? (await reader.call<Broken | undefined>("structure"));
+    const broken = check.broken ?? (await reader.call<LedgerMistake | undefined>("structure"));
     if (broken !== undefined) return { ...check, broken };
     const { signer } = await reader.call<Description>("description");
     return { ...check, signer };
