@@ -20,7 +20,7 @@ import {
 } from "../../core/src/wire/mod.ts";
 
 /** A call as it reaches the gate, with its time. */
-export interface Call {
+export interface TimedCall {
   /** The body of POST /check. */
   readonly body: string;
   /** The API key's name. */
@@ -64,7 +64,7 @@ export type ValueOf = (lookup: Lookup, read: string) => string | undefined;
  */
 export function evaluate(
   policySet: PolicySet,
-  { body, key, keyKind, at, mode }: Call,
+  { body, key, keyKind, at, mode }: TimedCall,
   valueOf: ValueOf,
 ): Result<Evaluation, string> {
   const request = parseCheckRequest(body);

@@ -58,14 +58,14 @@ const callsDeep = 16;
 export type Input = { readonly text: string; readonly known: boolean } | "elsewhere";
 
 /** The words of a command, whether the shell or another command runs it. */
-export interface Call extends Runner {
+export interface CommandInvocation extends Runner {
   readonly words: readonly Arg[];
   readonly input: Input;
   readonly variables: readonly string[];
 }
 
 /** Records a command, and reads the code that it runs. */
-export function readCall(reading: Reading, call: Call): void {
+export function readCall(reading: Reading, call: CommandInvocation): void {
   const [first = literal(""), ...args] = call.words;
   if (call.calls > callsDeep) doubt(`over ${callsDeep} commands run each other`);
   if (!first.known || first.glob || first.text === "")
@@ -97,7 +97,7 @@ export function readCall(reading: Reading, call: Call): void {
 }
 
 /** Reads the code or the command that a command with this name runs. */
-function readInner(reading: Reading, name: string, args: readonly Arg[], call: Call): void {
+function readInner(reading: Reading, name: string, args: readonly Arg[], call: CommandInvocation): void {
   const base = name.split("/").at(-1) ?? name;
   if (isNeverKnown(base) || renames(base, args)) doubt(`${quote(name)} may run code that the gate does not read`);
   readBuiltin(reading, base, args);
@@ -123,11 +123,17 @@ function readInner(reading: Reading, name: string, args: readonly Arg[], call: C
 }
 
 /** Reads the command, if there is one, that another command runs with the same input. */
-function readInside(reading: Reading, wrapper: string, words: readonly Arg[], call: Call): void {
+function readInside(reading: Reading, wrapper: string, words: readonly Arg[], call: CommandInvocation): void {
   if (words.length > 0) readCall(reading, { ...call, words, wrapper, variables: [], calls: call.calls + 1 });
 }
 
-function readWrapped(reading: Reading, name: string, wrapper: Wrapper, args: readonly Arg[], call: Call): void {
+function readWrapped(
+  reading: Reading,
+  name: string,
+  wrapper: Wrapper,
+  args: readonly Arg[],
+  call: CommandInvocation,
+): void {
   const { codes, command, isQuery, variables, operands, placeholder } = unwrap(name, wrapper, args);
   for (const code of codes) {
     // `env -S` has its own escapes and variables.
@@ -178,12 +184,12 @@ function placed(arg: Arg, placeholder: string): Arg {
 }
 
 /** The words are joined, and a shell reads the result. */
-function readJoined(reading: Reading, name: string, words: readonly Arg[], call: Call): void {
+function readJoined(reading: Reading, name: string, words: readonly Arg[], call: CommandInvocation): void {
   const text = words.map((word) => word.text).join(" ");
   readArg(reading, { ...literal(text), known: words.every(({ known, glob }) => known && !glob) }, name, call);
 }
 
-function readArg(reading: Reading, { text, known }: Arg, wrapper: string, { calls }: Call): void {
+function readArg(reading: Reading, { text, known }: Arg, wrapper: string, { calls }: CommandInvocation): void {
   if (!known) doubt(`the code that ${quote(wrapper)} runs is known only when it runs`);
   reading.readCode(text, { wrapper, calls: calls + 1 });
 }
@@ -193,13 +199,13 @@ function checkSourced(file: Arg | undefined): void {
     doubt("the code that `source` reads is known only when it runs");
 }
 
-function readTrap(reading: Reading, args: readonly Arg[], call: Call): void {
+function readTrap(reading: Reading, args: readonly Arg[], call: CommandInvocation): void {
   const [code, ...rest] = args[0]?.text === "--" ? args.slice(1) : args;
   if (code === undefined || /^-[lpP]?$/.test(code.text) || (rest.length === 0 && code.known && !code.glob)) return;
   readArg(reading, { ...code, known: code.known && !code.glob }, "trap", call);
 }
 
-function readFind(reading: Reading, args: readonly Arg[], call: Call): void {
+function readFind(reading: Reading, args: readonly Arg[], call: CommandInvocation): void {
   checkPatternOptions("find", args);
   // A word that becomes several may hold `-exec`.
   for (const arg of args) noteSplit(reading, arg);
@@ -218,7 +224,7 @@ function readFind(reading: Reading, args: readonly Arg[], call: Call): void {
   }
 }
 
-function readShell(reading: Reading, name: string, args: readonly Arg[], call: Call): void {
+function readShell(reading: Reading, name: string, args: readonly Arg[], call: CommandInvocation): void {
   let at = 0;
   let isCode = false;
   let isInput = false;
@@ -247,7 +253,7 @@ function readShell(reading: Reading, name: string, args: readonly Arg[], call: C
 }
 
 /** A shell without code in its arguments reads it from its input. */
-function readInput(reading: Reading, name: string, { input, calls }: Call): void {
+function readInput(reading: Reading, name: string, { input, calls }: CommandInvocation): void {
   if (input === "elsewhere" || !input.known) doubt(`the code that ${quote(name)} reads is known only when it runs`);
   reading.readCode(input.text, { wrapper: name, calls: calls + 1 });
 }
@@ -260,7 +266,7 @@ function readScript(
   name: string,
   interpreter: NonNullable<ReturnType<typeof interpreterOf>>,
   args: readonly Arg[],
-  { input }: Call,
+  { input }: CommandInvocation,
 ): void {
   const { language } = interpreter;
   // `awk` reads no options after its code.

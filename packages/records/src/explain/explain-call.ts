@@ -1,7 +1,7 @@
 import type { Lookup, PolicySet } from "../../../core/src/contract/mod.ts";
 import type { Leaf } from "../../../core/src/record/entry/mod.ts";
 import { bad, good, type Result } from "../../../core/src/wire/mod.ts";
-import { evaluate, type Call, type ValueOf } from "../evaluate.ts";
+import { evaluate, type TimedCall, type ValueOf } from "../evaluate.ts";
 import type { EvaluationTrace } from "../evaluation-trace.ts";
 import type { Recorded, Trace } from "../replay/recorded.ts";
 import type { CounterExplained } from "./counted.ts";
@@ -23,7 +23,7 @@ export interface ReceiptExplained
  */
 export function explainCall(
   policySet: PolicySet,
-  call: Call,
+  call: TimedCall,
   trace: EvaluationTrace,
   valueOf: ValueOf,
   receipt?: ReceiptExplained,

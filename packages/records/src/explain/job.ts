@@ -2,14 +2,14 @@ import { loadFunctions, type PolicySet } from "../../../core/src/contract/mod.ts
 import { compileContracts, recompile, type CompileOptions } from "../../../readers/src/compile.ts";
 import { renderDiagnostics } from "../../../gate/src/server/policy/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../core/src/wire/mod.ts";
-import { evaluate, type Call, type ValueOf } from "../evaluate.ts";
+import { evaluate, type TimedCall, type ValueOf } from "../evaluate.ts";
 import { EvaluationTrace } from "../evaluation-trace.ts";
 import { explainCall, givenValues, recordedValues, unknownCounter, type ReceiptExplained } from "./explain-call.ts";
 import { explainedJson } from "./report.ts";
 
 /** One explanation, as data that one thread can send to another. */
 export interface ExplainJob {
-  readonly call: Call;
+  readonly call: TimedCall;
   /** The contract that decides: the text of one contract, or a body of GET /rules. */
   readonly contract: { readonly pasted: string } | { readonly rules: string };
   /** Values of counters by name. */
@@ -69,7 +69,7 @@ async function compile(
  * same definition, key and window. A counter that the receipt does not record has the given value, or is unknown.
  */
 async function otherValues(
-  call: Call,
+  call: TimedCall,
   receipt: NonNullable<ExplainJob["receipt"]>,
   given: ReadonlyMap<string, string>,
   passed: (() => void) | undefined,

@@ -1,5 +1,5 @@
 import { bad, good, visible, type Result } from "../../../core/src/wire/mod.ts";
-import type { Call } from "../evaluate.ts";
+import type { TimedCall } from "../evaluate.ts";
 import type { RecordedRow } from "../history.ts";
 import { inputNotKept, otherKind, readRecorded, type Recorded } from "../replay/recorded.ts";
 import type { ReceiptExplained } from "./explain-call.ts";
@@ -22,7 +22,7 @@ export function readCheck(row: RecordedRow): Result<Recorded, string> {
 }
 
 /** The call of a receipt, with its time and mode. */
-export function callOf(recorded: Recorded): Call {
+export function callOf(recorded: Recorded): TimedCall {
   const { key, at, mode } = recorded.leaf;
   return { body: bodyOf(recorded), key: key ?? "", keyKind: recorded.keyKind, at, mode: mode ?? "enforce" };
 }

@@ -1,7 +1,7 @@
 import { show } from "../../../core/src/contract/mod.ts";
 import { visible, type ExplainedJson, type ExplainedPart } from "../../../core/src/wire/mod.ts";
 import { locationRow, textAt } from "../../../gate/src/cli/source-location.ts";
-import type { Call, Evaluation } from "../evaluate.ts";
+import type { TimedCall, Evaluation } from "../evaluate.ts";
 import type { CounterExplained } from "./counted.ts";
 import type { Explanation, PartExplained } from "./explanation.ts";
 import { keyText } from "./key.ts";
@@ -9,7 +9,7 @@ import { printRule } from "./print.ts";
 
 /** A call with everything that led to its verdict. */
 export interface Explained {
-  readonly call: Call;
+  readonly call: TimedCall;
   readonly evaluation: Evaluation;
   readonly explanation: Explanation;
   readonly counters: readonly CounterExplained[];

@@ -72,7 +72,7 @@ export default function ExplainPage(): JSX.Element {
   );
 }
 
-interface Call {
+interface CallDraft {
   /** The body of a check. */
   readonly call: string;
   /** Replaces the call by what a person types; undefined goes back to where it started. */
@@ -82,7 +82,7 @@ interface Call {
 }
 
 /** The call that a person changes. It starts from a receipt, or from a call of a tool. */
-function useCall(receipt: string | undefined, tool: string): Call {
+function useCall(receipt: string | undefined, tool: string): CallDraft {
   const [typed, setTyped] = useState<string | undefined>(undefined);
   const [recorded, setRecorded] = useState<string | undefined>(undefined);
   const { tools, call: example } = useExample(tool);

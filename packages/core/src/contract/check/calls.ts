@@ -6,18 +6,18 @@ import { leftOut } from "./left-out.ts";
 import type { ContractFunction } from "../core/function.ts";
 import { textOf } from "./check-types.ts";
 import { EvaluationError } from "../value/rational.ts";
-import type { Call, Syntax } from "../text/syntax.ts";
+import type { CallSyntax, Syntax } from "../text/syntax.ts";
 import { boolean, broken, join, listOf, string, typeText, type Type } from "../value/type.ts";
 
 /** Checks `has`, the macros over lists, and `orValue`, which look like calls. Undefined for a call of a function. */
-export function checkMacro(checker: Checker, call: Call, facts: Facts): Checked | undefined {
+export function checkMacro(checker: Checker, call: CallSyntax, facts: Facts): Checked | undefined {
   if (call.target === undefined) return call.name === "has" ? checkHas(checker, call, facts) : undefined;
   if ((macros as readonly string[]).includes(call.name)) return checkFold(checker, call, call.target, facts);
   if (call.name === "orValue" || call.name === "hasValue") return checkOptional(checker, call, call.target, facts);
   return undefined;
 }
 
-function checkHas(checker: Checker, call: Call, facts: Facts): Checked {
+function checkHas(checker: Checker, call: CallSyntax, facts: Facts): Checked {
   const [argument, ...more] = call.args;
   const literalKey =
     argument?.kind === "index" && argument.at.kind === "literal" && typeof argument.at.value === "string";
@@ -58,7 +58,7 @@ function literalText(syntax: Syntax): string {
     : "";
 }
 
-function checkFold(checker: Checker, call: Call, target: Syntax, facts: Facts): Checked {
+function checkFold(checker: Checker, call: CallSyntax, target: Syntax, facts: Facts): Checked {
   const macro = call.name as Macro;
   const range = checker.check(target, facts).core;
   const [variable, ...bodies] = call.args;
@@ -113,7 +113,7 @@ function maxItems(type: Type): number | undefined {
   return type.kind === "list" ? type.maxItems : undefined;
 }
 
-function checkOptional(checker: Checker, call: Call, target: Syntax, facts: Facts): Checked {
+function checkOptional(checker: Checker, call: CallSyntax, target: Syntax, facts: Facts): Checked {
   const of = checker.check(target, facts).core;
   const args = call.args.map((arg) => checker.check(arg, facts).core);
   if (of.type.kind === "broken") return same({ op: "broken", type: broken, span: call.span }, facts);
@@ -168,7 +168,7 @@ const optionalFunctions: Readonly<Record<"orValue" | "hasValue", ContractFunctio
 };
 
 /** Checks a call of a function in the table, as a method or alone. */
-export function checkCall(checker: Checker, call: Call, facts: Facts): Checked {
+export function checkCall(checker: Checker, call: CallSyntax, facts: Facts): Checked {
   const space = call.target?.kind === "name" && !checker.isName(call.target.name) ? call.target.name : "";
   if (namespaces.has(space)) {
     const message = `\`${space}.${call.name}\` is not part of the contract language`;
@@ -198,7 +198,11 @@ export function checkCall(checker: Checker, call: Call, facts: Facts): Checked {
 }
 
 /** A hint for an optional value as an argument, or for a time without its time zone. */
-function argumentsHint(call: Call, named: readonly ContractFunction[], args: readonly Core[]): string | undefined {
+function argumentsHint(
+  call: CallSyntax,
+  named: readonly ContractFunction[],
+  args: readonly Core[],
+): string | undefined {
   if (args.some(({ type }) => type.kind === "optional"))
     return 'give a default: `.?name.orValue(other)`, with `[]` for a list and `""` for a text';
   const takesZone = named.some(({ parameters }) => parameters.join() === "timestamp,string");
@@ -210,7 +214,7 @@ function argumentsHint(call: Call, named: readonly ContractFunction[], args: rea
 const namespaces: ReadonlySet<string> = new Set(["cel", "math", "optional", "base64", "proto", "strings"]);
 
 /** `size` is a method and a function, as in CEL. */
-function styleFits(entry: ContractFunction, call: Call): boolean {
+function styleFits(entry: ContractFunction, call: CallSyntax): boolean {
   return entry.name === "size" || (entry.style === "method") === (call.target !== undefined);
 }
 
@@ -219,7 +223,7 @@ interface FoundCall {
   readonly args: readonly Core[];
 }
 
-function bindCall(checker: Checker, { name, span }: Call, { entry, args }: FoundCall, facts: Facts): Checked {
+function bindCall(checker: Checker, { name, span }: CallSyntax, { entry, args }: FoundCall, facts: Facts): Checked {
   checker.scope.calls?.add(entry);
   const literals = args.map((arg) => (arg.op === "constant" ? arg.value : undefined));
   if (entry.bind !== undefined) {
@@ -256,7 +260,7 @@ function bindCall(checker: Checker, { name, span }: Call, { entry, args }: Found
   return same({ op: "call", entry, args, type: entry.result, span }, facts);
 }
 
-function unknownFunction(checker: Checker, call: Call, facts: Facts): Checked {
+function unknownFunction(checker: Checker, call: CallSyntax, facts: Facts): Checked {
   const hint = leftOut.get(call.name);
   if (hint !== undefined)
     return checker.refuse(
@@ -283,7 +287,10 @@ function unknownFunction(checker: Checker, call: Call, facts: Facts): Checked {
 }
 
 /** The hint for a function that the language does not have: its name here, what to write, or a similar name. */
-function insteadOfUnknown({ name, target, args }: Call, functions: readonly ContractFunction[]): string | undefined {
+function insteadOfUnknown(
+  { name, target, args }: CallSyntax,
+  functions: readonly ContractFunction[],
+): string | undefined {
   const ours = otherNames.get(name);
   if (ours !== undefined) {
     const of = target ?? args[0];

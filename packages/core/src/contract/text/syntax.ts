@@ -13,7 +13,7 @@ export type Syntax =
       readonly at: Syntax;
       readonly optional: boolean;
     }
-  | Call
+  | CallSyntax
   | { readonly kind: "unary"; readonly span: Span; readonly operator: "!" | "-"; readonly operand: Syntax }
   | Binary
   | {
@@ -38,7 +38,7 @@ export interface Member {
   readonly optional: boolean;
 }
 
-export interface Call {
+export interface CallSyntax {
   readonly kind: "call";
   readonly span: Span;
   readonly name: string;

@@ -5,7 +5,7 @@ import { LedgerRefused, NotKept, type NotKeptWhy } from "../errors.ts";
 type Method = (...args: never[]) => unknown;
 type Handlers = Readonly<Record<string, Method>>;
 
-interface Call {
+interface WorkerCall {
   readonly id: number;
   readonly name: string;
   readonly args: readonly unknown[];
@@ -21,7 +21,7 @@ interface Reply {
 export function serveCalls(handlers: Handlers): void {
   const port = parentPort;
   if (port === null) throw new Error("serveCalls is for a worker thread");
-  port.on("message", ({ id, name, args }: Call) => {
+  port.on("message", ({ id, name, args }: WorkerCall) => {
     const failed = (error: unknown): void => port.postMessage({ id, failure: describe(error) } satisfies Reply);
     try {
       const value = handlers[name]?.(...(args as never[]));
@@ -99,7 +99,7 @@ export class Caller {
     return new Promise<Value>((resolve, reject) => {
       this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject });
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread has no origin
-      this.#worker.postMessage({ id, name, args } satisfies Call);
+      this.#worker.postMessage({ id, name, args } satisfies WorkerCall);
     });
   }
 

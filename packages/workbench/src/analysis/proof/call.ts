@@ -2,7 +2,7 @@ import { planLookups, decide, prepare, type PolicySet, type Decision } from "../
 import { isStricter, parseCheckRequest } from "../../../../core/src/wire/mod.ts";
 
 /** A call with everything that its decision depends on. */
-export interface Call {
+export interface SampleCall {
   readonly tool: string;
   /** The JSON text of an object. */
   readonly input: string;
@@ -22,7 +22,7 @@ export function objectText(members: Iterable<readonly [name: string, text: strin
 
 /** The decisions of two contracts on one call. */
 export interface Compared {
-  readonly call: Call;
+  readonly call: SampleCall;
   readonly before: Decision;
   readonly after: Decision;
 }
@@ -38,7 +38,7 @@ export interface Change<Value = unknown> {
 }
 
 /** Both decisions, by the engine; undefined for a call that the gate would refuse. */
-export function compareCall(before: PolicySet, after: PolicySet, call: Call): Compared | undefined {
+export function compareCall(before: PolicySet, after: PolicySet, call: SampleCall): Compared | undefined {
   const a = decideCall(before, call);
   const b = a === undefined ? undefined : decideCall(after, call);
   return a === undefined || b === undefined ? undefined : { call, before: a, after: b };
@@ -50,7 +50,7 @@ export function directionOf({ before, after }: Compared): Direction | undefined 
   return isStricter(after.verdict, before.verdict) ? "stricter" : undefined;
 }
 
-function decideCall(policySet: PolicySet, call: Call): Decision | undefined {
+function decideCall(policySet: PolicySet, call: SampleCall): Decision | undefined {
   const session = call.hasSession ? ',"session_id":"s"' : "";
   const facts = call.platform ?? "null";
   const body = `{"tool_name":${JSON.stringify(call.tool)},"tool_input":${call.input}${session},"platform_state":${facts}}`;

@@ -2,7 +2,7 @@ import { show, type Value } from "../../../../readers/src/contract.ts";
 import { isExact, isList, spellValue, walk, type Core, type ToolPlan } from "../../../../readers/src/ir.ts";
 import type { Json, JsonObject } from "../../../../core/src/wire/mod.ts";
 import { isJsonList, isObject, shapeOf } from "../formula/shapes.ts";
-import { objectText, type Call } from "./call.ts";
+import { objectText, type SampleCall } from "./call.ts";
 
 /** Values in conditions and schemas: differences occur at these values or next to them. */
 interface Pool {
@@ -27,7 +27,7 @@ export class Guesser {
     this.#state = seed;
   }
 
-  next(): Call {
+  next(): SampleCall {
     const [first, ...others] = this.#plans;
     const routes = this.#plans.flatMap((plan) => plan.routes);
     const inputs = routes.flatMap(({ schemas }) => schemas.input ?? []);

@@ -1,5 +1,5 @@
 import type { ToolPlan } from "../../../../readers/src/ir.ts";
-import type { Call, Direction } from "./call.ts";
+import type { SampleCall, Direction } from "./call.ts";
 import { textsOf } from "./guess.ts";
 import { decimalOf, isDecimal, jsonAt, readModel } from "./model.ts";
 import type { ListView } from "./symbolic-value.ts";
@@ -26,7 +26,7 @@ export interface Question {
   /** Counters that the plans define differently, by full name. */
   readonly redefined: readonly string[];
   /** The call of a model, and whether it represents the model exactly: some numbers are not decimals. */
-  readonly call: (model: string) => { readonly call: Call; readonly isFaithful: boolean };
+  readonly call: (model: string) => { readonly call: SampleCall; readonly isFaithful: boolean };
 }
 
 /**
@@ -77,7 +77,7 @@ function callOf(world: World, counters: ReadonlyMap<string, Term>, text: string)
     const value = model.get(term);
     return typeof value === "object" ? decimalOf(value) : undefined;
   };
-  const call: Call = {
+  const call: SampleCall = {
     tool: world.tool,
     input: jsonAt(world.input, model),
     platform: model.get(world.hasPlatform) === true ? jsonAt(world.platform, model) : null,

@@ -1,6 +1,6 @@
 import { spellValue } from "../../../../readers/src/ir.ts";
 import { readJson } from "../../../../core/src/wire/mod.ts";
-import { compareCall, directionOf, objectText, type Call, type Compared } from "./call.ts";
+import { compareCall, directionOf, objectText, type SampleCall, type Compared } from "./call.ts";
 import type { PolicySet } from "../../../../readers/src/contract.ts";
 
 /** The call without everything that the difference does not need: the rest shows the difference. */
@@ -21,7 +21,7 @@ export function shrink(before: PolicySet, after: PolicySet, found: Compared): Co
 }
 
 /** The same call with one part less. */
-function* simpler(call: Call): Generator<Call> {
+function* simpler(call: SampleCall): Generator<SampleCall> {
   if (call.platform !== null) yield { ...call, platform: null };
   if (call.hasSession) yield { ...call, hasSession: false };
   for (const [name, value] of call.counters)
