@@ -10,7 +10,7 @@ import { suite, test, type TestContext } from "node:test";
 import { analyze } from "../../../packages/workbench/src/analysis/mod.ts";
 import { checkCommand } from "../../../packages/gate/src/cli/check.ts";
 import { comparisonText } from "../../../packages/records/src/replay/print.ts";
-import { VerdictChanges, type Change } from "../../../packages/records/src/replay/verdict-changes.ts";
+import { VerdictChanges, type VerdictChange } from "../../../packages/records/src/replay/verdict-changes.ts";
 import type { RuleExplained } from "../../../packages/records/src/explain/explanation.ts";
 import { printRule } from "../../../packages/records/src/explain/print.ts";
 import { testCommand } from "../../../packages/workbench/src/test/command.ts";
@@ -28,7 +28,7 @@ function written(t: TestContext, files: Readonly<Record<string, string>>): strin
 }
 
 suite("the sum of a replay", { tags: ["first-use-22"] }, () => {
-  const sumLine = (...changes: readonly Change[]): string => {
+  const sumLine = (...changes: readonly VerdictChange[]): string => {
     const counts = new VerdictChanges({ field: ["input", "eur"], examples: 0 });
     counts.decided = 10;
     for (const change of changes) counts.changes.set(`${change.was} ${change.wouldBe}`, change);
@@ -40,7 +40,7 @@ suite("the sum of a replay", { tags: ["first-use-22"] }, () => {
     });
     return text.split("\n").find((line) => line.includes("newly")) ?? "";
   };
-  const change = (was: Change["was"], wouldBe: Change["wouldBe"], sum: string): Change => ({
+  const change = (was: VerdictChange["was"], wouldBe: VerdictChange["wouldBe"], sum: string): VerdictChange => ({
     was,
     wouldBe,
     receipts: 1,

@@ -11,7 +11,7 @@
  */
 export { Ledger, type LedgerCheck } from "./ledger.ts";
 export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";
-export type { Change, LedgerHistory, Rows } from "./history/history.ts";
+export type { RecordedChange as Change, LedgerHistory, Rows } from "./history/history.ts";
 export * as ledgerTables from "./history/table-reads.ts";
 export { AppendTransaction } from "./append-transaction.ts";
 export { PendingCounters } from "./pending-counters.ts";

@@ -5,7 +5,7 @@ import { resumeAct } from "../../../core/src/record/entry/approval-rows.ts";
 import { partText } from "../../../core/src/record/entry/evidence.ts";
 import type { Leaf } from "../../../core/src/record/entry/leaf.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Change } from "./history/history.ts";
+import type { RecordedChange } from "./history/history.ts";
 import { openLedger, type LedgerOptions } from "./opening.ts";
 import { readPin, type Pin } from "./history/pin.ts";
 import { divergences, seenHeads, type AskOthers, type Divergence, type ObservedHead } from "./history/observed.ts";
@@ -112,7 +112,7 @@ export interface StatedLosses {
 }
 
 /** @param changes administrative rows, oldest first */
-export function statedLosses(changes: readonly Pick<Change, "act" | "at" | "body">[]): StatedLosses {
+export function statedLosses(changes: readonly Pick<RecordedChange, "act" | "at" | "body">[]): StatedLosses {
   const rows = changes.flatMap(({ act, at, body }) => {
     const row = resumeOf(act, body);
     return row === undefined ? [] : [{ ...row, at }];

@@ -35,20 +35,20 @@ export const patchFunctions: readonly ContractFunction[] = [
   },
 ];
 
-type Change = "Add" | "Update" | "Delete";
+type PatchAction = "Add" | "Update" | "Delete";
 
 /** @throws {EvaluationError} if Codex, Copilot CLI and opencode could change different files */
 function readPatch(text: string): Value {
   const lines = text.replace(/\n$/, "").split("\n");
   if (lines[0] !== "*** Begin Patch") refuse("its first line is not `*** Begin Patch`");
   if (lines.at(-1) !== "*** End Patch") refuse("its last line is not `*** End Patch`");
-  const found: Record<Change, string[]> = { Add: [], Update: [], Delete: [] };
-  let change: Change | undefined;
+  const found: Record<PatchAction, string[]> = { Add: [], Update: [], Delete: [] };
+  let change: PatchAction | undefined;
   for (const [index, line] of lines.entries()) {
     if (index === 0 || index === lines.length - 1) continue;
     const [, kind, path = ""] = /^\*\*\* (Add|Update|Delete) File: (.*)$/s.exec(line) ?? [];
     const [, target] = /^\*\*\* Move to: (.*)$/s.exec(line) ?? [];
-    if (kind !== undefined) found[(change = kind as Change)].push(checked(path));
+    if (kind !== undefined) found[(change = kind as PatchAction)].push(checked(path));
     else if (target !== undefined && lines[index - 1]?.startsWith("*** Update File: ")) {
       found.Delete.push(found.Update.pop() ?? "");
       found.Add.push(checked(target));
@@ -67,13 +67,13 @@ function readPatch(text: string): Value {
 }
 
 /** Is it a line of a file, and nothing else for any of the agents? */
-function isContent(line: string, change: Change): boolean {
+function isContent(line: string, change: PatchAction): boolean {
   if (line === "*** End of File") return change === "Update";
   return contents[change].test(line) && !mayBeName.test(line);
 }
 
 /** A carriage return within a line ends it for Copilot CLI. */
-const contents: Readonly<Record<Change, RegExp>> = {
+const contents: Readonly<Record<PatchAction, RegExp>> = {
   Add: /^\+[^\r]*\r?$/,
   Update: /^(?:(?:[ +-]|@@)[^\r]*)?\r?$/,
   Delete: /(?!)/,

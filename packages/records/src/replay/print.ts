@@ -1,6 +1,6 @@
 import { addDecimals, visible } from "../../../core/src/wire/mod.ts";
 import type { Difference } from "./decide-again.ts";
-import { otherGroups, type Change, type Example, type Share, type VerdictChanges } from "./verdict-changes.ts";
+import { otherGroups, type VerdictChange, type Example, type Share, type VerdictChanges } from "./verdict-changes.ts";
 
 /** Rows that could not be decided again, and why. */
 export interface Skipped {
@@ -69,8 +69,8 @@ export function comparisonText({ contract, counts, field, skipped }: ComparisonF
 }
 
 /** The sum for each new verdict: each change is in one of the three sums. */
-function moneyText(changes: readonly Change[], field: string): string {
-  const sum = (verdict: Change["wouldBe"]): string =>
+function moneyText(changes: readonly VerdictChange[], field: string): string {
+  const sum = (verdict: VerdictChange["wouldBe"]): string =>
     changes.filter(({ wouldBe }) => wouldBe === verdict).reduce((total, change) => addDecimals(total, change.sum), "0");
   return (
     `${field} newly allowed: ${sum("ALLOW")}; newly sent to a person: ${sum("ESCALATE")}; ` +

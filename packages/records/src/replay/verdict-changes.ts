@@ -10,7 +10,7 @@ export interface Share {
   sum: string;
 }
 
-export interface Change extends Share {
+export interface VerdictChange extends Share {
   readonly was: Verdict;
   readonly wouldBe: Verdict;
 }
@@ -31,7 +31,7 @@ export const otherGroups = "(others)";
 export class VerdictChanges {
   readonly #field: readonly string[] | undefined;
   readonly #examplesMax: number;
-  readonly changes: Map<string, Change> = new Map();
+  readonly changes: Map<string, VerdictChange> = new Map();
   readonly byRule: Map<string, Share> = new Map();
   readonly byTool: Map<string, Share> = new Map();
   readonly bySession: Map<string, Share> = new Map();

@@ -13,7 +13,7 @@ import { findRows, firstSince, hashReader, leafReader, rowsAt, totalsBefore } fr
 const pageRows = 512;
 
 /** An administrative event, as its row records it. */
-export interface Change {
+export interface RecordedChange {
   readonly seq: number;
   readonly at: number;
   /** The name of the key that was used. */
@@ -41,7 +41,7 @@ export interface Rows<Row = StoredRow> {
   /** Rows newest first, as the JSON texts of GET /receipts, in slices of about a millisecond. */
   receipts(query: ReceiptQuery): ReturnType<typeof receiptsOf>;
   /** The administrative events of the rows after one, oldest first. */
-  changes(after: number): Promise<readonly Change[]>;
+  changes(after: number): Promise<readonly RecordedChange[]>;
   /** The number of the first row that is not before a time; if there is none, the number after the last row. */
   firstSince(at: number): Promise<number>;
   /** The total of all events before each position; undefined if the counter is not kept. */
@@ -82,15 +82,15 @@ export function rowsOf(tables: Tables): Rows {
   };
 }
 
-async function changesIn(tables: Tables, after: number): Promise<readonly Change[]> {
-  const found: Change[] = [];
+async function changesIn(tables: Tables, after: number): Promise<readonly RecordedChange[]> {
+  const found: RecordedChange[] = [];
   const later = { from: after + 1, before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER };
   for await (const slice of findRows(tables, { ...later, verdict: changeColumns.verdict }))
     found.push(...slice.flatMap(changeOf));
   return found.toReversed();
 }
 
-function changeOf({ leaf, evidence }: StoredRow): readonly Change[] {
+function changeOf({ leaf, evidence }: StoredRow): readonly RecordedChange[] {
   const { seq, at, key, act, contract, mode, engine } = parseLeaf(leaf) ?? {};
   const body = partText(evidence, "input");
   if (seq === undefined || at === undefined || act === undefined || act === null || body === undefined) return [];

@@ -166,14 +166,14 @@ function named({ row, hash, tool, rules }: Subject): Readonly<Record<string, unk
   return { approval: approvalId(row, hash), tool, rules };
 }
 
-interface Change {
+interface EventContent {
   readonly type: EventType;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
 /** What an act does to an approval that it names; undefined if it still waits for the same persons. */
-function changeOf(act: ApprovalAct, { row, asking }: Subject): Change | undefined {
-  const closed = (status: string): Change => ({ type: "approval.closed", data: { status } });
+function changeOf(act: ApprovalAct, { row, asking }: Subject): EventContent | undefined {
+  const closed = (status: string): EventContent => ({ type: "approval.closed", data: { status } });
   switch (act.act) {
     case "stop.set":
       // A stop that keeps approvals ends their votes, so people must decide again.

@@ -1,11 +1,11 @@
 import type { PolicySet } from "../../../../readers/src/contract.ts";
-import type { Change } from "./call.ts";
+import type { ContractChange } from "./call.ts";
 
 /**
  * A name that is an alias before or after a change of contracts, and means another tool after it. Null if calls under the
  * name are refused as an unknown tool.
  */
-export interface AliasChange extends Change<string | null> {
+export interface AliasChange extends ContractChange<string | null> {
   readonly name: string;
 }
 

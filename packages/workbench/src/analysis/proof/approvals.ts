@@ -3,12 +3,12 @@ import { compare, isExact, type ToolPlan } from "../../../../readers/src/ir.ts";
 import { parseNumber } from "../../../../core/src/wire/mod.ts";
 import { covered, impossible } from "../formula/reasoner.ts";
 import { causesOf, isTrue, subjectsOf, type Cause, type Subject } from "../formula/subject.ts";
-import type { Change, Direction } from "./call.ts";
+import type { ContractChange, Direction } from "./call.ts";
 import { keyWith } from "../formula/key.ts";
 import { namesOf } from "./same.ts";
 
 /** A part of the approvals that differs between two contracts. */
-export interface ApprovalChange extends Change<PartValue> {
+export interface ApprovalChange extends ContractChange<PartValue> {
   /** The rule that asks, such as `payments.large`; null if the part belongs to the tool or the mandate. */
   readonly rule: string | null;
   /** The rule after the change, if another rule may ask for the same call; else null. */
@@ -147,7 +147,7 @@ function reversed(change: ApprovalChange): ApprovalChange {
   return { ...change, rule: change.instead, instead: change.rule, direction, before: after, after: before };
 }
 
-type Part = readonly [part: string, before: PartValue, after: PartValue, direction: Change["direction"]];
+type Part = readonly [part: string, before: PartValue, after: PartValue, direction: ContractChange["direction"]];
 
 function termChanges(before: Terms, after: Terms): readonly ApprovalChange[] {
   const [a, b] = [before.terms, after.terms];
@@ -208,14 +208,21 @@ function order(before: number, after: number): Direction {
 }
 
 /** The direction between two lists if the longer one is weaker, or stricter. */
-export function moreIs(more: Direction, before: readonly string[], after: readonly string[]): Change["direction"] {
+export function moreIs(
+  more: Direction,
+  before: readonly string[],
+  after: readonly string[],
+): ContractChange["direction"] {
   const [a, b] = [new Set(before), new Set(after)];
   if (a.isSubsetOf(b)) return more;
   if (b.isSubsetOf(a)) return more === "weaker" ? "stricter" : "weaker";
   return "changed";
 }
 
-function groupsDirection(before: readonly string[] | null, after: readonly string[] | null): Change["direction"] {
+function groupsDirection(
+  before: readonly string[] | null,
+  after: readonly string[] | null,
+): ContractChange["direction"] {
   if (before === null) return "stricter";
   return after === null ? "weaker" : moreIs("weaker", before, after);
 }

@@ -30,7 +30,7 @@ export interface Compared {
 export type Direction = "weaker" | "stricter";
 
 /** A part of two contracts that differs. */
-export interface Change<Value = unknown> {
+export interface ContractChange<Value = unknown> {
   /** `changed` if neither of the two values is stricter. */
   readonly direction: Direction | "changed";
   readonly before: Value;

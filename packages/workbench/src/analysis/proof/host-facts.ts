@@ -1,9 +1,9 @@
 import type { ToolPlan } from "../../../../readers/src/ir.ts";
 import { moreIs } from "./approvals.ts";
-import type { Change } from "./call.ts";
+import type { ContractChange } from "./call.ts";
 
 /** Two contracts let the key of an agent's host state other facts, such as `payments.wallet` for each contract. */
-export type HostFactsChange = Change<readonly string[]>;
+export type HostFactsChange = ContractChange<readonly string[]>;
 
 /**
  * Compares which facts the key of an agent's host may state; undefined if they are the same, or if only one contract

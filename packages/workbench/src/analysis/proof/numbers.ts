@@ -1,8 +1,8 @@
 import type { ToolPlan } from "../../../../readers/src/ir.ts";
-import type { Change } from "./call.ts";
+import type { ContractChange } from "./call.ts";
 
 /** One of two contracts says `numbers: double` for a tool. */
-export type NumbersChange = Change<"any" | "double">;
+export type NumbersChange = ContractChange<"any" | "double">;
 
 /** Compares which numbers an input may have; undefined if they are the same, or if only one contract routes the tool. */
 export function compareNumbers(before: ToolPlan, after: ToolPlan): NumbersChange | undefined {

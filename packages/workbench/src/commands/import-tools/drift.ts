@@ -14,10 +14,10 @@ export interface Drift {
   readonly added: readonly string[];
   /** Tools of the contract that the source could have, and does not. */
   readonly gone: readonly string[];
-  readonly changed: readonly { readonly tool: string; readonly members: readonly Change[] }[];
+  readonly changed: readonly { readonly tool: string; readonly members: readonly SchemaChange[] }[];
 }
 
-export interface Change {
+export interface SchemaChange {
   /** In the spelling of conditions: `input.to[]`. */
   readonly at: string;
   readonly what: string;
@@ -50,7 +50,7 @@ export function driftOf(
 }
 
 /** The parts of the source that the contract does not respect: members, types, and bounds that are wider there. */
-function changes(source: Json, contract: Json, at: string): readonly Change[] {
+function changes(source: Json, contract: Json, at: string): readonly SchemaChange[] {
   const theirs = asMap(source);
   const ours = asMap(contract);
   if (theirs.has("anyOf") || ours.has("anyOf")) {
@@ -67,7 +67,7 @@ function changes(source: Json, contract: Json, at: string): readonly Change[] {
   ];
 }
 
-function typeChanges(theirs: JsonObject, ours: JsonObject, at: string): readonly Change[] {
+function typeChanges(theirs: JsonObject, ours: JsonObject, at: string): readonly SchemaChange[] {
   const wide = typesOf(theirs);
   const narrow = typesOf(ours);
   if (wide.length === 0 || valuesOf(ours) !== undefined) return [];
@@ -78,7 +78,7 @@ function typeChanges(theirs: JsonObject, ours: JsonObject, at: string): readonly
   return isWider ? [{ at, what: `it is ${wide.join(" or ")} in the source, ${said} in the contract` }] : [];
 }
 
-function memberChanges(theirs: JsonObject, ours: JsonObject, at: string): readonly Change[] {
+function memberChanges(theirs: JsonObject, ours: JsonObject, at: string): readonly SchemaChange[] {
   const declared = asMap(theirs.get("properties"));
   const known = asMap(ours.get("properties"));
   const added = [...declared.keys()].filter((name) => !known.has(name));
