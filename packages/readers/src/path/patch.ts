@@ -48,10 +48,10 @@ function readPatch(text: string): Value {
     if (index === 0 || index === lines.length - 1) continue;
     const [, kind, path = ""] = /^\*\*\* (Add|Update|Delete) File: (.*)$/s.exec(line) ?? [];
     const [, target] = /^\*\*\* Move to: (.*)$/s.exec(line) ?? [];
-    if (kind !== undefined) found[(change = kind as PatchAction)].push(checked(path));
+    if (kind !== undefined) found[(change = kind as PatchAction)].push(checkPath(path));
     else if (target !== undefined && lines[index - 1]?.startsWith("*** Update File: ")) {
       found.Delete.push(found.Update.pop() ?? "");
-      found.Add.push(checked(target));
+      found.Add.push(checkPath(target));
     } else if (change === undefined || !isContent(line, change)) refuse(`line ${index + 1} has no clear meaning`);
   }
   const { Add, Update, Delete } = found;
@@ -82,7 +82,7 @@ const contents: Readonly<Record<PatchAction, RegExp>> = {
 /** Some agents look for `***` behind blanks. Text such as `***bold***` starts no name. */
 const mayBeName = /^[\p{White_Space}\p{C}]*\*{3}(?:[\p{White_Space}\p{C}]|$)/u;
 
-function checked(path: string): string {
+function checkPath(path: string): string {
   readPath(path);
   return path;
 }

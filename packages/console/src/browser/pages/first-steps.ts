@@ -74,7 +74,7 @@ function Step({ title, isDone, children }: StepProps): JSX.Element {
 
 const emptyCall = '{\n  "tool_name": "",\n  "tool_input": {}\n}';
 
-interface Checked {
+interface CheckAnswer {
   readonly verdict: string;
   readonly reason: string;
   readonly receipt: { readonly seq: number };
@@ -84,8 +84,8 @@ function SendCheck({ session, onSent }: { readonly session: SessionJson; readonl
   const { call } = useExample("", session.scopes.includes("rules"));
   const [typed, setTyped] = useState<string | undefined>(undefined);
   const body = typed ?? call ?? emptyCall;
-  const [checked, setChecked] = useState<Checked | undefined>(undefined);
-  const { act, note } = useAct<Checked>();
+  const [checked, setChecked] = useState<CheckAnswer | undefined>(undefined);
+  const { act, note } = useAct<CheckAnswer>();
   const send = (): Promise<void> =>
     act("/check", body, (answer) => {
       setChecked(answer);

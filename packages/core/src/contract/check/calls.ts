@@ -1,7 +1,7 @@
 import { didYouMean } from "../../wire/mod.ts";
 import type { Checker } from "./check.ts";
 import { macros, type Core, type Macro } from "../core/core.ts";
-import { pathOf, same, type Checked, type Facts } from "./facts.ts";
+import { pathOf, same, type CheckedExpression, type Facts } from "./facts.ts";
 import { leftOut } from "./left-out.ts";
 import type { ContractFunction } from "../core/function.ts";
 import { textOf } from "./check-types.ts";
@@ -10,14 +10,14 @@ import type { CallSyntax, Syntax } from "../text/syntax.ts";
 import { boolean, broken, join, listOf, string, typeText, type Type } from "../value/type.ts";
 
 /** Checks `has`, the macros over lists, and `orValue`, which look like calls. Undefined for a call of a function. */
-export function checkMacro(checker: Checker, call: CallSyntax, facts: Facts): Checked | undefined {
+export function checkMacro(checker: Checker, call: CallSyntax, facts: Facts): CheckedExpression | undefined {
   if (call.target === undefined) return call.name === "has" ? checkHas(checker, call, facts) : undefined;
   if ((macros as readonly string[]).includes(call.name)) return checkFold(checker, call, call.target, facts);
   if (call.name === "orValue" || call.name === "hasValue") return checkOptional(checker, call, call.target, facts);
   return undefined;
 }
 
-function checkHas(checker: Checker, call: CallSyntax, facts: Facts): Checked {
+function checkHas(checker: Checker, call: CallSyntax, facts: Facts): CheckedExpression {
   const [argument, ...more] = call.args;
   const literalKey =
     argument?.kind === "index" && argument.at.kind === "literal" && typeof argument.at.value === "string";
@@ -58,7 +58,7 @@ function literalText(syntax: Syntax): string {
     : "";
 }
 
-function checkFold(checker: Checker, call: CallSyntax, target: Syntax, facts: Facts): Checked {
+function checkFold(checker: Checker, call: CallSyntax, target: Syntax, facts: Facts): CheckedExpression {
   const macro = call.name as Macro;
   const range = checker.check(target, facts).core;
   const [variable, ...bodies] = call.args;
@@ -113,7 +113,7 @@ function maxItems(type: Type): number | undefined {
   return type.kind === "list" ? type.maxItems : undefined;
 }
 
-function checkOptional(checker: Checker, call: CallSyntax, target: Syntax, facts: Facts): Checked {
+function checkOptional(checker: Checker, call: CallSyntax, target: Syntax, facts: Facts): CheckedExpression {
   const of = checker.check(target, facts).core;
   const args = call.args.map((arg) => checker.check(arg, facts).core);
   if (of.type.kind === "broken") return same({ op: "broken", type: broken, span: call.span }, facts);
@@ -168,7 +168,7 @@ const optionalFunctions: Readonly<Record<"orValue" | "hasValue", ContractFunctio
 };
 
 /** Checks a call of a function in the table, as a method or alone. */
-export function checkCall(checker: Checker, call: CallSyntax, facts: Facts): Checked {
+export function checkCall(checker: Checker, call: CallSyntax, facts: Facts): CheckedExpression {
   const space = call.target?.kind === "name" && !checker.isName(call.target.name) ? call.target.name : "";
   if (namespaces.has(space)) {
     const message = `\`${space}.${call.name}\` is not part of the contract language`;
@@ -223,7 +223,12 @@ interface FoundCall {
   readonly args: readonly Core[];
 }
 
-function bindCall(checker: Checker, { name, span }: CallSyntax, { entry, args }: FoundCall, facts: Facts): Checked {
+function bindCall(
+  checker: Checker,
+  { name, span }: CallSyntax,
+  { entry, args }: FoundCall,
+  facts: Facts,
+): CheckedExpression {
   checker.scope.calls?.add(entry);
   const literals = args.map((arg) => (arg.op === "constant" ? arg.value : undefined));
   if (entry.bind !== undefined) {
@@ -260,7 +265,7 @@ function bindCall(checker: Checker, { name, span }: CallSyntax, { entry, args }:
   return same({ op: "call", entry, args, type: entry.result, span }, facts);
 }
 
-function unknownFunction(checker: Checker, call: CallSyntax, facts: Facts): Checked {
+function unknownFunction(checker: Checker, call: CallSyntax, facts: Facts): CheckedExpression {
   const hint = leftOut.get(call.name);
   if (hint !== undefined)
     return checker.refuse(

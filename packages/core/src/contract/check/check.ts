@@ -3,7 +3,7 @@ import { checkCall, checkMacro } from "./calls.ts";
 import { roots, walk, type Core, type Root } from "../core/core.ts";
 import type { DiagnosticCode } from "../text/diagnostic-codes.ts";
 import type { Report, Span } from "../text/diagnostic.ts";
-import { intersect, nullFacts, pathOf, same, type Checked, type Facts, type Place } from "./facts.ts";
+import { intersect, nullFacts, pathOf, same, type CheckedExpression, type Facts, type Place } from "./facts.ts";
 import { binaryType, defaultText, literalType, textOf, untypedHint } from "./check-types.ts";
 import { reservedName } from "../core/counter.ts";
 import { isExact, negate as negateExact } from "../value/rational.ts";
@@ -13,7 +13,7 @@ import { any, boolean, broken, join, listOf, memory, number, size, string, typeT
 import type { Field, RecordType, Type } from "../value/type.ts";
 
 /** Checks an expression in a scope with the facts proven so far. All problems go to the scope's report. */
-export function checkExpression(syntax: Syntax, scope: Scope, facts: Facts): Checked {
+export function checkExpression(syntax: Syntax, scope: Scope, facts: Facts): CheckedExpression {
   const known = scope.report.size;
   const checked = new Checker(scope).check(syntax, facts);
   if (scope.report.size === known) checkMemories(checked.core, scope.report);
@@ -21,7 +21,7 @@ export function checkExpression(syntax: Syntax, scope: Scope, facts: Facts): Che
 }
 
 /** Checks an expression that must evaluate to true or false. */
-export function checkCondition(syntax: Syntax, scope: Scope, facts: Facts): Checked {
+export function checkCondition(syntax: Syntax, scope: Scope, facts: Facts): CheckedExpression {
   const known = scope.report.size;
   const checker = new Checker(scope);
   const checked = checker.check(syntax, facts);
@@ -69,7 +69,7 @@ export class Checker {
     this.#slots = this.#variables.size;
   }
 
-  check(syntax: Syntax, facts: Facts): Checked {
+  check(syntax: Syntax, facts: Facts): CheckedExpression {
     const tooLarge = this.#tooLarge();
     if (tooLarge !== undefined) {
       const [message, hint] = tooLarge;
@@ -102,7 +102,7 @@ export class Checker {
     ];
   }
 
-  #check(syntax: Syntax, facts: Facts): Checked {
+  #check(syntax: Syntax, facts: Facts): CheckedExpression {
     switch (syntax.kind) {
       case "literal":
         return same({ op: "constant", value: syntax.value, type: literalType(syntax.value), span: syntax.span }, facts);
@@ -132,7 +132,7 @@ export class Checker {
   }
 
   /** Reports a problem and returns the node that replaces the faulty one. */
-  refuse({ span, facts }: Place, code: DiagnosticCode, message: string, hint?: string): Checked {
+  refuse({ span, facts }: Place, code: DiagnosticCode, message: string, hint?: string): CheckedExpression {
     this.scope.report.add(code, span, message, hint);
     return same({ op: "broken", type: broken, span }, facts);
   }
@@ -168,7 +168,7 @@ export class Checker {
     return rootNames.includes(name) || this.scope.lets.has(name) || this.#variables.has(name);
   }
 
-  #name(name: string, span: Span, facts: Facts): Checked {
+  #name(name: string, span: Span, facts: Facts): CheckedExpression {
     const variable = this.#variables.get(name);
     if (variable !== undefined) {
       const { slot, type } = variable;
@@ -224,7 +224,7 @@ export class Checker {
     }
   }
 
-  #notHere(name: string, span: Span, facts: Facts): Checked {
+  #notHere(name: string, span: Span, facts: Facts): CheckedExpression {
     return this.refuse(
       { span, facts },
       "not-here",
@@ -233,7 +233,7 @@ export class Checker {
     );
   }
 
-  #let(name: string, definition: Syntax, span: Span, facts: Facts): Checked {
+  #let(name: string, definition: Syntax, span: Span, facts: Facts): CheckedExpression {
     this.scope.used?.add(definition);
     if (this.#open.includes(name)) return this.refuse({ span, facts }, "let-cycle", `\`${name}\` is defined by itself`);
     this.#open.push(name);
@@ -245,7 +245,7 @@ export class Checker {
     return checked;
   }
 
-  #member(syntax: Syntax & { kind: "member" }, facts: Facts): Checked {
+  #member(syntax: Syntax & { kind: "member" }, facts: Facts): CheckedExpression {
     const special =
       syntax.of.kind === "name" && !this.#variables.has(syntax.of.name)
         ? this.#rootMember(syntax, syntax.of.name, facts)
@@ -255,7 +255,7 @@ export class Checker {
     return this.readMember(of, syntax.name, syntax, facts);
   }
 
-  #rootMember(syntax: Syntax & { kind: "member" }, root: string, facts: Facts): Checked | undefined {
+  #rootMember(syntax: Syntax & { kind: "member" }, root: string, facts: Facts): CheckedExpression | undefined {
     const { name, span, nameSpan } = syntax;
     if ((root === "platform" || root === "session") && name === "present") {
       const core: Core = { op: "root", root: `${root}.present` satisfies Root, type: boolean, span };
@@ -288,7 +288,10 @@ export class Checker {
   }
 
   /** `counters.name.held`; undefined for any other member. */
-  #held({ of, name, span, nameSpan, optional }: Syntax & { kind: "member" }, facts: Facts): Checked | undefined {
+  #held(
+    { of, name, span, nameSpan, optional }: Syntax & { kind: "member" },
+    facts: Facts,
+  ): CheckedExpression | undefined {
     if (name !== "held" || optional || of.kind !== "member" || of.of.kind !== "name") return undefined;
     if (of.of.name !== "counters" || this.#variables.has("counters")) return undefined;
     const counter = this.scope.counters?.get(of.name);
@@ -304,12 +307,17 @@ export class Checker {
     );
   }
 
-  #unknown(place: Place, what: "limit" | "counter", name: string, known: Iterable<string>): Checked {
+  #unknown(place: Place, what: "limit" | "counter", name: string, known: Iterable<string>): CheckedExpression {
     const hint = didYouMean(name, known, `declare it under \`${what}s:\``);
     return this.refuse(place, `unknown-${what}`, `there is no ${what} \`${name}\``, hint);
   }
 
-  readMember(of: Core, name: string, at: { span: Span; nameSpan: Span; optional: boolean }, facts: Facts): Checked {
+  readMember(
+    of: Core,
+    name: string,
+    at: { span: Span; nameSpan: Span; optional: boolean },
+    facts: Facts,
+  ): CheckedExpression {
     const { span, nameSpan, optional } = at;
     const type = of.type.kind === "optional" && optional ? of.type.of : of.type;
     if (type.kind === "broken") return same({ op: "broken", type: broken, span }, facts);
@@ -344,12 +352,12 @@ export class Checker {
     return same({ op: "member", of, name, type: narrowed, span }, facts);
   }
 
-  #unknownField(place: Place, of: Core, type: RecordType, name: string): Checked {
+  #unknownField(place: Place, of: Core, type: RecordType, name: string): CheckedExpression {
     const hint = didYouMean(name, type.fields.keys(), `declare \`${name}\` under the \`properties\` of its schema`);
     return this.refuse(place, "unknown-member", `\`${textOf(of.span)}\` has no member \`${name}\``, hint);
   }
 
-  #index(syntax: Syntax & { kind: "index" }, facts: Facts): Checked {
+  #index(syntax: Syntax & { kind: "index" }, facts: Facts): CheckedExpression {
     const { span, optional } = syntax;
     const of = this.check(syntax.of, facts).core;
     const at = this.check(syntax.at, facts).core;
@@ -369,7 +377,7 @@ export class Checker {
     return same({ op: "index", of, at, type: item, span }, facts);
   }
 
-  #unary(syntax: Syntax & { kind: "unary" }, facts: Facts): Checked {
+  #unary(syntax: Syntax & { kind: "unary" }, facts: Facts): CheckedExpression {
     const { core, whenTrue, whenFalse } = this.check(syntax.operand, facts);
     const { span } = syntax;
     if (syntax.operator === "!") {
@@ -384,7 +392,7 @@ export class Checker {
     return same({ op: "negate", of: core, type, span }, facts);
   }
 
-  #binary(syntax: Binary, facts: Facts): Checked {
+  #binary(syntax: Binary, facts: Facts): CheckedExpression {
     const { operator, span } = syntax;
     if (operator === "&&" || operator === "||") return this.#logic(syntax, facts);
     const left = this.check(syntax.left, facts).core;
@@ -397,7 +405,7 @@ export class Checker {
     return path === undefined ? same(core, facts) : { core, whenTrue: new Set([...facts, path]), whenFalse: facts };
   }
 
-  #logic(syntax: Binary, facts: Facts): Checked {
+  #logic(syntax: Binary, facts: Facts): CheckedExpression {
     const and = syntax.operator === "&&";
     const left = this.check(syntax.left, facts);
     const right = this.check(syntax.right, and ? left.whenTrue : left.whenFalse);
@@ -408,7 +416,7 @@ export class Checker {
       : { core, whenTrue: intersect(left.whenTrue, right.whenTrue), whenFalse: right.whenFalse };
   }
 
-  #conditional(syntax: Syntax & { kind: "conditional" }, facts: Facts): Checked {
+  #conditional(syntax: Syntax & { kind: "conditional" }, facts: Facts): CheckedExpression {
     const test = this.check(syntax.test, facts);
     this.demand(test.core, "boolean", "the condition before `?`");
     const yes = this.check(syntax.yes, test.whenTrue);
@@ -429,7 +437,7 @@ export class Checker {
     };
   }
 
-  #list(syntax: Syntax & { kind: "list" }, facts: Facts): Checked {
+  #list(syntax: Syntax & { kind: "list" }, facts: Facts): CheckedExpression {
     const items = syntax.items.map((item) => this.check(item, facts).core);
     let of = items[0]?.type ?? any;
     for (const item of items) {
@@ -446,7 +454,7 @@ export class Checker {
     return same({ op: "list", items, type: listOf(of, items.length), span: syntax.span }, facts);
   }
 
-  #map(syntax: Syntax & { kind: "map" }, facts: Facts): Checked {
+  #map(syntax: Syntax & { kind: "map" }, facts: Facts): CheckedExpression {
     const entries = syntax.entries.map(
       ([key, value]) => [this.check(key, facts).core, this.check(value, facts).core] as const,
     );

@@ -47,7 +47,7 @@ export async function importToolsCommand(words: readonly string[], options: Impo
   const compiled = await loadContracts(options.contract);
   if (!compiled.ok) return { exitCode: 2, text: renderDiagnostics(compiled.problem) };
   const drift = driftOf(stubs, compiled.value, (name) => isOfSource(source.value, name));
-  if (options.check) return checked(drift, options);
+  if (options.check) return reportDrift(drift, options);
   return written(
     source.value,
     stubs.filter(({ name }) => drift.added.includes(name)),
@@ -129,7 +129,7 @@ async function written(source: Source, stubs: readonly Stub[], options: ImportOp
   return { exitCode: 0, text: `wrote ${options.out}: ${counted(stubs.length, "tool")}, all refused. ${next}` };
 }
 
-function checked(drift: Drift, { json }: ImportOptions): Outcome {
+function reportDrift(drift: Drift, { json }: ImportOptions): Outcome {
   const { added, gone, changed } = drift;
   const isSame = added.length + gone.length + changed.length === 0;
   const exitCode = isSame ? 0 : 1;

@@ -56,7 +56,7 @@ export function sourceIn(text: string, server?: string | null): Result<Source, s
 export function sourceOf(value: Json, name: string, server?: string | null): Result<Source, string> {
   if (value instanceof Map && typeof value.get("openapi") === "string") {
     if (!String(value.get("openapi")).startsWith("3.")) return bad("only OpenAPI 3 is supported");
-    return checked({ name, tools: openApiTools(value) });
+    return checkSource({ name, tools: openApiTools(value) });
   }
   const list = toolList(value);
   if (list === undefined) return bad("it is not a `tools/list` result, a list of functions or an OpenAPI 3 document");
@@ -65,11 +65,11 @@ export function sourceOf(value: Json, name: string, server?: string | null): Res
   const known = tools.filter((tool) => tool !== undefined);
   if (known.length < tools.length)
     return bad(`item ${tools.indexOf(undefined) + 1} of its list has no name, or no schema for its input`);
-  if (host !== undefined) return checked({ name: host.agent, tools: known, host: `${host.agent} ${host.version}` });
+  if (host !== undefined) return checkSource({ name: host.agent, tools: known, host: `${host.agent} ${host.version}` });
   const prefix = server === undefined ? textIn(value, "server") : (server ?? undefined);
-  if (prefix === undefined) return checked({ name, tools: known });
+  if (prefix === undefined) return checkSource({ name, tools: known });
   if (!isPrefix(prefix)) return bad(`${quoteAscii(prefix)} is not a server's part of a name at the gate`);
-  return checked(ofServer(prefix, known));
+  return checkSource(ofServer(prefix, known));
 }
 
 function ofServer(server: string, tools: readonly SourceTool[]): Source {
@@ -141,7 +141,7 @@ function withoutSchema(name: string, description: string): SourceTool {
 }
 
 /** Tool names are compared byte for byte at every call, so a name that looks like another is not imported. */
-function checked(source: Source): Result<Source, string> {
+function checkSource(source: Source): Result<Source, string> {
   if (source.tools.length > toolsMax) return bad(`over ${toolsMax} tools`);
   const seen = new Set<string>();
   for (const { name } of source.tools) {
