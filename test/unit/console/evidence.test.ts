@@ -7,20 +7,20 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
 import {
-  compared,
+  compareMembers,
   isShownTruly,
   pathText,
   readValue,
   recordedOf,
-  type Compared,
+  type MemberComparison,
 } from "../../../packages/console/src/browser/evidence.ts";
 import { jsonText, type ReceiptJson } from "../../../packages/core/src/wire/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { randomRuns } from "../../support/random-test.ts";
 
 /** The members of two JSON texts that differ. */
-function differences(before: string, now: string): readonly Compared[] {
-  return compared(readValue(before), readValue(now)).filter(({ isSame }) => !isSame);
+function differences(before: string, now: string): readonly MemberComparison[] {
+  return compareMembers(readValue(before), readValue(now)).filter(({ isSame }) => !isSame);
 }
 
 const found: readonly (readonly [before: string, now: string])[] = [

@@ -31,7 +31,7 @@ export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
 export type Path = readonly (number | string)[];
 
 /** A member of two inputs. */
-export interface Compared {
+export interface MemberComparison {
   readonly place: Place | undefined;
   /** Undefined if only the second input has the member. */
   readonly before: Json | undefined;
@@ -45,8 +45,8 @@ interface Place {
 }
 
 /** Compares two values member by member. Objects and lists that both have are compared by what is in them. */
-export function compared(before: Json, now: Json): readonly Compared[] {
-  const found: Compared[] = [];
+export function compareMembers(before: Json, now: Json): readonly MemberComparison[] {
+  const found: MemberComparison[] = [];
   const visit = (one: Json | undefined, other: Json | undefined, within: Place | undefined): void => {
     if (isObject(one) && isObject(other))
       for (const name of new Set([...other.keys(), ...one.keys()]))
@@ -113,7 +113,7 @@ function isPartShown(receipt: ReceiptJson, name: "input" | "platform", shown = "
   const recorded = recordedOf(receipt, name);
   // An input that was not kept whole is a list, and no input is one.
   if (recorded === undefined || isList(recorded.value)) return shown === "null";
-  return compared(recorded.value, readValue(shown)).every(({ isSame }) => isSame);
+  return compareMembers(recorded.value, readValue(shown)).every(({ isSame }) => isSame);
 }
 
 /** What a receipt has of an input or of facts. */

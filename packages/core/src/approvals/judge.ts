@@ -165,12 +165,12 @@ function misfitsOf(ask: Ask, approval: Approval): readonly Misfit[] {
 }
 
 /** What says in which parts two calls differ. */
-interface Compared extends Pick<Ask, "key" | "session" | "tool"> {
+interface BindingParts extends Pick<Ask, "key" | "session" | "tool"> {
   readonly asking: Pick<Asking, "attach" | "sessions"> & { readonly subject?: string | undefined };
 }
 
 /** The parts in which a call differs from that of an approval which has another binding. */
-export function differences(call: Compared, of: Compared): readonly Misfit[] {
+export function differences(call: BindingParts, of: BindingParts): readonly Misfit[] {
   // The other parts of another key's call are not told.
   if (call.key !== of.key) return ["key"];
   const found: Misfit[] = [];

@@ -13,5 +13,5 @@ export { looseningRules, type Loosening } from "./loosening.ts";
 export { compareAliases, type AliasChange } from "./proof/aliases.ts";
 export { changeText, compareSettings, type ApprovalChange } from "./proof/approvals.ts";
 export { compareContracts, type ToolDifference } from "./proof/compare.ts";
-export { type Compared, type Direction } from "./proof/call.ts";
+export { type CallComparison as Compared, type Direction } from "./proof/call.ts";
 export { openSolver, type Solver } from "./proof/solver.ts";

@@ -32,7 +32,7 @@ export async function diffCommand(before: string, after: string, options: DiffOp
   const problems = sides.flatMap((side) => (side.ok ? [] : side.problem));
   const [a, b] = sides;
   if (!a.ok || !b.ok) return { exitCode: 2, text: renderDiagnostics(problems) };
-  const tools = await compared(a.value, b.value, timeMs);
+  const tools = await compareWithSolver(a.value, b.value, timeMs);
   const aliases = compareAliases(a.value, b.value);
   const settings = compareSettings(a.value, b.value);
   const isWeaker =
@@ -66,7 +66,11 @@ function milliseconds(seconds: string): number {
   throw new BadInput(`--time must be a number of seconds above 0 and up to 3600, not "${seconds}"`);
 }
 
-async function compared(before: PolicySet, after: PolicySet, timeMs: number): Promise<readonly ToolDifference[]> {
+async function compareWithSolver(
+  before: PolicySet,
+  after: PolicySet,
+  timeMs: number,
+): Promise<readonly ToolDifference[]> {
   const solver = await openSolver();
   try {
     return await compareContracts(before, after, { solver, timeMs });

@@ -30,7 +30,7 @@ import { link, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago, Countdown, Moment } from "../time.ts";
 import { CallText, isCallShownWhole } from "../tree.ts";
-import { compared, pathOf, pathText, readValue, recordedOf, type Path, type Recorded } from "../evidence.ts";
+import { compareMembers, pathOf, pathText, readValue, recordedOf, type Path, type Recorded } from "../evidence.ts";
 import { Decide } from "./decide.ts";
 import { RulesOf } from "./rules.ts";
 
@@ -297,7 +297,7 @@ const likeCharacters = 40;
 
 function LikeInput({ call, now }: LikeProps): JSX.Element {
   const theirs = useMemo(() => recordedOf(call, "input"), [call]);
-  const members = useMemo(() => (theirs === undefined ? [] : compared(theirs.value, now)), [theirs, now]);
+  const members = useMemo(() => (theirs === undefined ? [] : compareMembers(theirs.value, now)), [theirs, now]);
   if (theirs === undefined) return el.p({ class: "quiet" }, "Its input was erased.");
   if (Array.isArray(theirs.value)) return el.p({ class: "quiet" }, "Its input was not kept whole.");
   const others = members.filter(({ isSame }) => !isSame);

@@ -154,16 +154,16 @@ export function grantableCall(
   if (leaf === undefined || call === undefined || causes === undefined) return undefined;
   const key = leaf.key ?? "";
   const place = digest(sessionName(key, call.session_id));
-  return { at: leaf.at, key, tool: call.tool, place, causes, ...compared(recordedCall(row), digest) };
+  return { at: leaf.at, key, tool: call.tool, place, causes, ...toSourceCall(recordedCall(row), digest) };
 }
 
 /** The call that a grant was made from; undefined if a part that bounds others was erased. */
 export function sourceCall(row: StoredRow, digest: Digest): SourceCall | undefined {
   const call = recordedCall(row);
-  return call.input === undefined || call.platform === undefined ? undefined : compared(call, digest);
+  return call.input === undefined || call.platform === undefined ? undefined : toSourceCall(call, digest);
 }
 
-export function compared(call: ComparedCall, digest: Digest): SourceCall {
+export function toSourceCall(call: ComparedCall, digest: Digest): SourceCall {
   return {
     pin: (member) => pinDigest(member, memberText(call, member), digest),
     number: (member) => memberNumber(call, member),

@@ -171,7 +171,7 @@ export class ApprovableCall {
   /** As sent, for a grant compares whole calls of one key: a fact that does not count must be the same too. */
   get compared(): SourceCall {
     const { sessionId: session, toolInput: input, platformState: platform } = this.#plan.prepared.request;
-    return grantRows.compared({ input, platform, session }, (text) => this.#transaction.digest(text));
+    return grantRows.toSourceCall({ input, platform, session }, (text) => this.#transaction.digest(text));
   }
 
   /** The JSON texts of facts; null for those that are absent or do not count. */

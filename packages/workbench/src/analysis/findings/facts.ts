@@ -4,7 +4,7 @@ import { formulaOf, type Formula } from "../formula/formula.ts";
 import type { Linear } from "../formula/linear.ts";
 import { impossible } from "../formula/reasoner.ts";
 import {
-  compared,
+  makeComparison,
   conditionPlace,
   isFalse,
   isTrue,
@@ -106,7 +106,7 @@ function optionalFacts(core: Core): readonly FactTest[] {
 /** Amounts of the input that are added to a total, and may be below zero. */
 function negativeFindings({ id, rule, places }: RuleOnTools): readonly Finding[] {
   return amountsIn(rule.when).flatMap((amount) => {
-    const below = compared("<", amount, zeroAt(amount));
+    const below = makeComparison("<", amount, zeroAt(amount));
     const safe = places.every(({ subject }) => {
       const blocks = subject.rules.filter(({ verdict }) => verdict === "BLOCK").map(({ when }) => isFalse(when));
       return impossible(subject, isTrue(below), ...blocks);

@@ -2,7 +2,7 @@ import { children, functions, isExact, isInteger, type Core } from "../../../../
 import type { Finding } from "./finding.ts";
 import { impossible } from "../formula/reasoner.ts";
 import { truth } from "../formula/rewrite.ts";
-import { compared, isFalse, isTrue, zeroAt, type Condition, type Subject } from "../formula/subject.ts";
+import { makeComparison, isFalse, isTrue, zeroAt, type Condition, type Subject } from "../formula/subject.ts";
 import { isWhole, withItem } from "../formula/world.ts";
 
 /** Operations that may have no value, for calls that match the schemas: each such call is a BLOCK. */
@@ -80,7 +80,7 @@ function divisionRisk(core: Core & { op: "binary" }, site: FailureSite): Risk {
   return {
     core,
     site,
-    ways: [isTrue(compared("==", core.right, zeroAt(core)))],
+    ways: [isTrue(makeComparison("==", core.right, zeroAt(core)))],
     message: `\`${by}\` ${core.right.op === "constant" ? "is" : "may be"} 0, and a division by it has no value: such a call is BLOCK`,
     hint: `test it first (\`${by} != 0 && ...\`), or write \`exclusiveMinimum: 0\` in its schema`,
   };
@@ -94,8 +94,8 @@ function listRisk(core: Core & { op: "index" }, site: FailureSite): Risk {
     core,
     site,
     ways: [
-      isTrue(compared(">=", at, size)),
-      isTrue(compared("<", at, zeroAt(core))),
+      isTrue(makeComparison(">=", at, size)),
+      isTrue(makeComparison("<", at, zeroAt(core))),
       ...(isNumber ? [] : [isTrue(truth(true, core))]),
     ],
     message: `\`${textOf(of)}\` may have no item at \`${textOf(at)}\`: such a call is BLOCK`,
@@ -108,7 +108,7 @@ function memberRisk(core: Core & { op: "index" }, site: FailureSite): Risk {
   return {
     core,
     site,
-    ways: [isFalse(compared("in", at, of))],
+    ways: [isFalse(makeComparison("in", at, of))],
     message: `\`${textOf(of)}\` may have no member named by \`${textOf(at)}\`: such a call is BLOCK`,
     hint: `test it first (\`${textOf(at)} in ${textOf(of)} && ...\`), or write \`[?${textOf(at)}].orValue(...)\``,
   };

@@ -140,7 +140,7 @@ export function readsRoot(core: Core, root: (Core & { readonly op: "root" })["ro
   return [...walk(core)].some((part) => part.op === "root" && part.root === root);
 }
 
-export function compared(operator: "==" | ">=" | "<" | "in", left: Core, right: Core): Core {
+export function makeComparison(operator: "==" | ">=" | "<" | "in", left: Core, right: Core): Core {
   return { op: "binary", operator, left, right, type: { kind: "boolean" }, span: left.span };
 }
 

@@ -21,7 +21,7 @@ export function objectText(members: Iterable<readonly [name: string, text: strin
 }
 
 /** The decisions of two contracts on one call. */
-export interface Compared {
+export interface CallComparison {
   readonly call: SampleCall;
   readonly before: Decision;
   readonly after: Decision;
@@ -38,14 +38,14 @@ export interface ContractChange<Value = unknown> {
 }
 
 /** Both decisions, by the engine; undefined for a call that the gate would refuse. */
-export function compareCall(before: PolicySet, after: PolicySet, call: SampleCall): Compared | undefined {
+export function compareCall(before: PolicySet, after: PolicySet, call: SampleCall): CallComparison | undefined {
   const a = decideCall(before, call);
   const b = a === undefined ? undefined : decideCall(after, call);
   return a === undefined || b === undefined ? undefined : { call, before: a, after: b };
 }
 
 /** Is the decision after the change more lenient, or stricter, than before? */
-export function directionOf({ before, after }: Compared): Direction | undefined {
+export function directionOf({ before, after }: CallComparison): Direction | undefined {
   if (isStricter(before.verdict, after.verdict)) return "weaker";
   return isStricter(after.verdict, before.verdict) ? "stricter" : undefined;
 }

@@ -1,7 +1,7 @@
 import type { PolicySet } from "../../../../readers/src/contract.ts";
 import type { ToolPlan } from "../../../../readers/src/ir.ts";
 import { assistNotes, compareApprovals, type ApprovalChange } from "./approvals.ts";
-import { compareCall, directionOf, type Compared, type Direction } from "./call.ts";
+import { compareCall, directionOf, type CallComparison, type Direction } from "./call.ts";
 import { Guesser } from "./guess.ts";
 import { compareHostFacts, type HostFactsChange } from "./host-facts.ts";
 import { compareNumbers, withOnlyDoubles, type NumbersChange } from "./numbers.ts";
@@ -18,7 +18,7 @@ export interface ToolDifference {
   readonly tool: string;
   readonly answer: Answer;
   /** For each direction an example call, which the engine decided on both sides. */
-  readonly shown: ReadonlyMap<Direction, Compared>;
+  readonly shown: ReadonlyMap<Direction, CallComparison>;
   /** What an approval of its calls needs that differs. */
   readonly approvals: readonly ApprovalChange[];
   /** Which numbers its input may have, if that differs. */
@@ -28,7 +28,7 @@ export interface ToolDifference {
   /** Further information: why the result is unknown, and what was left out. */
   readonly notes: readonly string[];
   /** Calls that differ in an exact translation, but not in the engine. */
-  readonly defects: readonly Compared[];
+  readonly defects: readonly CallComparison[];
 }
 
 export interface CompareOptions {
@@ -136,10 +136,10 @@ class Search {
   readonly #options: CompareOptions;
   readonly #guesser: Guesser;
   #until: number;
-  readonly #shown = new Map<Direction, Compared>();
+  readonly #shown = new Map<Direction, CallComparison>();
   readonly #excluded = new Set<Direction>();
   readonly #notes = new Set<string>();
-  readonly #defects: Compared[] = [];
+  readonly #defects: CallComparison[] = [];
   readonly #freeFunctions = new Set<string>();
   /** The solver found a call that the engine decides alike on both sides, because the solver chose a value freely. */
   #isUnconfirmed = false;
@@ -170,7 +170,7 @@ class Search {
     }
   }
 
-  #show(compared: Compared): Direction | undefined {
+  #show(compared: CallComparison): Direction | undefined {
     const direction = directionOf(compared);
     if (direction === undefined) return undefined;
     const known = this.#shown.get(direction);
@@ -300,6 +300,6 @@ class Search {
   }
 }
 
-function size({ call }: Compared): number {
+function size({ call }: CallComparison): number {
   return call.input.length + (call.platform?.length ?? 0) + (call.hasSession ? 1 : 0);
 }

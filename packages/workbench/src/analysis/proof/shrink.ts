@@ -1,10 +1,10 @@
 import { spellValue } from "../../../../readers/src/ir.ts";
 import { readJson } from "../../../../core/src/wire/mod.ts";
-import { compareCall, directionOf, objectText, type SampleCall, type Compared } from "./call.ts";
+import { compareCall, directionOf, objectText, type SampleCall, type CallComparison } from "./call.ts";
 import type { PolicySet } from "../../../../readers/src/contract.ts";
 
 /** The call without everything that the difference does not need: the rest shows the difference. */
-export function shrink(before: PolicySet, after: PolicySet, found: Compared): Compared {
+export function shrink(before: PolicySet, after: PolicySet, found: CallComparison): CallComparison {
   const direction = directionOf(found);
   let best = found;
   for (let goesOn = true; goesOn;) {
