@@ -131,7 +131,7 @@ export class CaseGate {
   }
 
   /** @returns the approval's status afterwards, or the refusal; an obstacle if there is no approval to decide */
-  async decide({ act, by, approval: name, comment, scope, at }: TestDecision): Promise<Result<Decided, Obstacle>> {
+  async decide({ act, by, approval: name, comment, scope, at }: TestDecision): Promise<Result<StepResult, Obstacle>> {
     const id = this.#named.get(name);
     this.#at = at;
     const approval = id === undefined ? undefined : await this.#desk.find(id);
@@ -148,7 +148,7 @@ export class CaseGate {
   }
 
   /** Reports an outcome, with the members that the body of POST /outcomes would have. */
-  async report({ status, call, amount, key, at }: TestOutcome): Promise<Decided> {
+  async report({ status, call, amount, key, at }: TestOutcome): Promise<StepResult> {
     const row = this.#calls.get(call);
     if (row === undefined) throw new Error(`no call is named ${call}`);
     this.#at = at;
@@ -199,14 +199,14 @@ function judgeWithGiven(
 }
 
 /** What became of a person's decision, or of a report. */
-export interface Decided {
+export interface StepResult {
   /** The status of the approval or of the outcome afterwards, or the code of the refusal. */
   readonly result: string;
   /** The gate's sentence about a refusal. */
   readonly refusal?: string;
 }
 
-function refusedAs(problem: Refusal): Decided {
+function refusedAs(problem: Refusal): StepResult {
   return { result: problem.code, refusal: `refused with ${statusText(problem)}` };
 }
 

@@ -1,7 +1,7 @@
 import type { PolicySet } from "../../../core/src/contract/mod.ts";
 import type { AnswerApproval } from "../../../gate/src/server/mod.ts";
 import { givenValues, shortName, explain, type Explanation, type EvaluationTrace } from "../../../records/src/mod.ts";
-import { CaseGate, type CaseAnswer, type Decided, type Obstacle } from "./case-gate.ts";
+import { CaseGate, type CaseAnswer, type StepResult, type Obstacle } from "./case-gate.ts";
 import type { Coverage } from "./coverage.ts";
 import type { Expectation, TestCall, TestCase, TestDecision, TestFile, TestOutcome, TestStep } from "./document.ts";
 
@@ -104,7 +104,7 @@ async function runOutcome(outcome: TestOutcome, gate: CaseGate): Promise<StepFai
 /** @param step its expected result, or in words that the gate must accept it */
 function unlike(
   { what, expected, otherwise }: Pick<Mismatch, "what"> & { expected: string | undefined; otherwise: string },
-  { result, refusal }: Decided,
+  { result, refusal }: StepResult,
 ): StepFailure | undefined {
   if (expected === undefined ? refusal === undefined : expected === result) return undefined;
   const came = refusal === undefined ? result : `${result}: ${refusal}`;

@@ -144,7 +144,7 @@ function DecideForm(props: DecideFormProps): JSX.Element {
   );
 }
 
-interface Decided {
+interface DecisionFields {
   readonly hash: string;
   readonly comment: string;
   readonly scope: string;
@@ -153,7 +153,7 @@ interface Decided {
 }
 
 /** The JSON text of a decision, or what is missing. The amounts of a grant keep the characters that the person typed. */
-function bodyOf(decision: Decision, { hash, comment, scope, hours, grant }: Decided): string | Problem {
+function bodyOf(decision: Decision, { hash, comment, scope, hours, grant }: DecisionFields): string | Problem {
   if (decision === "deny" && comment.trim() === "") return noReason;
   const denial = {
     ...(scope !== "call" && { scope }),

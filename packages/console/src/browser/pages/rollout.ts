@@ -85,7 +85,7 @@ function Found({ report, mode }: { readonly report: ReportJson; readonly mode: s
           return { ...line, name: session ?? "no session", href };
         }),
       }),
-      h(Decided, { rules: report.approvals }),
+      h(DecisionTable, { rules: report.approvals }),
       h(Outcomes, { report }),
       h(Forecast, { report, mode }),
     ),
@@ -184,7 +184,7 @@ function Bar({ share, of = "" }: { readonly share: number; readonly of?: string 
   return el.span({ class: "portion", "data-verdict": of, "aria-hidden": "true" }, bar);
 }
 
-function Decided({ rules }: { readonly rules: readonly DecidedRule[] }): JSX.Element {
+function DecisionTable({ rules }: { readonly rules: readonly DecidedRule[] }): JSX.Element {
   const share = (part: number, whole: number): string => (whole === 0 ? "-" : `${Math.round((part / whole) * 100)} %`);
   const time = (ms: number | null): string => (ms === null ? "-" : lengthText(ms));
   return panel(

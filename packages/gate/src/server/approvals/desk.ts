@@ -38,7 +38,7 @@ export interface DecisionRequest {
 }
 
 /** The result of a decision. */
-export interface Decided {
+export interface DecisionResult {
   readonly approval: Approval;
   readonly quorum: Quorum;
   /** The row of the decision; undefined if the same person has decided so before. */
@@ -102,7 +102,7 @@ export class ApprovalDesk {
    *
    * @param key the name of the person's key
    */
-  async decide(key: string, asked: readonly DecisionRequest[]): Promise<Result<readonly Decided[], Refusal>> {
+  async decide(key: string, asked: readonly DecisionRequest[]): Promise<Result<readonly DecisionResult[], Refusal>> {
     const changed: Approval[] = [];
     const approved: Approval[] = [];
     const done = await this.#options.exclusive((timed) => this.#decideIn(timed, key, asked, { changed, approved }));
@@ -118,12 +118,12 @@ export class ApprovalDesk {
     key: string,
     asked: readonly DecisionRequest[],
     into: { readonly changed: Approval[]; readonly approved: Approval[] },
-  ): Promise<Result<readonly Decided[], Refusal>> {
+  ): Promise<Result<readonly DecisionResult[], Refusal>> {
     const { transaction, at } = timed;
     const { deciders, policy } = this.#options;
     await deciders.refresh();
     const open = await this.#read(timed, asked);
-    const decided: Decided[] = [];
+    const decided: DecisionResult[] = [];
     const stale: string[] = [];
     for (const each of asked) {
       const approval = open.approvals.get(readApprovalId(each.id)?.row ?? 0);
@@ -242,7 +242,12 @@ export class ApprovalDesk {
    *
    * @param isAsker whether the key asked; then the session must be that of the asking, unless every session may use it
    */
-  async cancel(key: string, id: string, isAsker: boolean, session: string | null): Promise<Result<Decided, Refusal>> {
+  async cancel(
+    key: string,
+    id: string,
+    isAsker: boolean,
+    session: string | null,
+  ): Promise<Result<DecisionResult, Refusal>> {
     const asker = isAsker ? { session } : undefined;
     const done = await this.#options.exclusive((timed) => this.#cancelIn(timed, key, id, asker));
     if (done.ok && done.value.receipt !== undefined) this.changed([done.value.approval]);
@@ -254,7 +259,7 @@ export class ApprovalDesk {
     key: string,
     id: string,
     asker: { readonly session: string | null } | undefined,
-  ): Promise<Result<Decided, Refusal>> {
+  ): Promise<Result<DecisionResult, Refusal>> {
     const { transaction, at } = timed;
     await this.#options.deciders.refresh();
     const open = await this.#read(timed, [{ id }]);

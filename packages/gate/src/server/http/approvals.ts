@@ -26,7 +26,7 @@ import {
   type Refusal,
   type Result,
 } from "../../../../core/src/wire/mod.ts";
-import type { DecisionRequest, Decided } from "../approvals/desk.ts";
+import type { DecisionRequest, DecisionResult } from "../approvals/desk.ts";
 import { freeMembers } from "../approvals/grants.ts";
 import type { Read } from "../admission/reads.ts";
 import type { Key } from "../keys/keys.ts";
@@ -173,7 +173,7 @@ async function decideOne(call: RouteCall, decision: DecisionRequest["decision"])
     grant: members.has("grant") ? readGrant(members.get("grant")) : undefined,
   }));
   const decided = await gate.approvals.decide(nameOf(call), [required(asked)]);
-  return sendResult(reply, decided, ([one]) => decidedJson(one as Decided));
+  return sendResult(reply, decided, ([one]) => decidedJson(one as DecisionResult));
 }
 
 /** Handles POST /approvals/decide: several decisions, all of them or none. */
@@ -225,7 +225,12 @@ function decisionIn(members: JsonObject, decision: DecisionRequest["decision"]):
   return { hash, decision, comment, until: typeof until === "number" ? until : undefined, scope };
 }
 
-function decidedJson({ approval, grant, quorum: { has, needs }, receipt }: Decided): Readonly<Record<string, unknown>> {
+function decidedJson({
+  approval,
+  grant,
+  quorum: { has, needs },
+  receipt,
+}: DecisionResult): Readonly<Record<string, unknown>> {
   const { row, hash, useBy, status } = approval;
   const made = grant === undefined ? {} : { grant: grantId(grant) };
   return { id: approvalId(row, hash), status, has, needs, use_by: useBy, receipt: receipt ?? null, ...made };

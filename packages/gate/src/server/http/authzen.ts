@@ -79,7 +79,7 @@ interface EvaluationCall extends RouteCall {
   readonly digest: string;
 }
 
-interface Decided {
+interface EvaluationResponse {
   readonly decision: boolean;
   /** The decision in JSON. */
   readonly text: string;
@@ -94,7 +94,11 @@ async function sendOne(call: RouteCall, members: JsonObject): Promise<FastifyRep
 }
 
 /** Has a check decided. Its answer is the context of the decision, and only ALLOW permits. */
-async function decide(call: EvaluationCall, exchange: Exchange, check: string): Promise<Result<Decided, Refusal>> {
+async function decide(
+  call: EvaluationCall,
+  exchange: Exchange,
+  check: string,
+): Promise<Result<EvaluationResponse, Refusal>> {
   const { service, gate, tenant, digest } = call;
   const body = Buffer.from(check);
   const answered = await answerCheck({
@@ -120,10 +124,10 @@ interface Batch {
 }
 
 /** Decides all checks in one batch of the ledger, or one after another up to the first that ends the request. */
-async function decideAll(call: EvaluationCall, { checks, semantic }: Batch): Promise<readonly Decided[]> {
+async function decideAll(call: EvaluationCall, { checks, semantic }: Batch): Promise<readonly EvaluationResponse[]> {
   if (semantic === "execute_all") return Promise.all(checks.map((check, index) => decideItem(call, check, index)));
   const last = semantic === "permit_on_first_permit";
-  const decided: Decided[] = [];
+  const decided: EvaluationResponse[] = [];
   for (const [index, check] of checks.entries()) {
     decided.push(await decideItem(call, check, index));
     if (decided.at(-1)?.decision === last) break;
@@ -132,7 +136,11 @@ async function decideAll(call: EvaluationCall, { checks, semantic }: Batch): Pro
 }
 
 /** Decides one of several. A refusal denies, because the others may have been decided and recorded already. */
-async function decideItem(call: EvaluationCall, check: Result<string, Refusal>, index: number): Promise<Decided> {
+async function decideItem(
+  call: EvaluationCall,
+  check: Result<string, Refusal>,
+  index: number,
+): Promise<EvaluationResponse> {
   const { reply, request, service } = call;
   const shared = request.exchange as Exchange;
   // The key may have been revoked meanwhile. Each evaluation has a trace of its own.

@@ -98,7 +98,7 @@ interface ArrivedCheck {
 function answer(check: ArrivedCheck): void {
   const { service, exchange, outlet } = check;
   if (!keep(exchange)) return;
-  decided(check).then(
+  decideCheck(check).then(
     (answered) => {
       if (answered.ok)
         sendText(exchange, { status: 200, text: answered.value, type: "application/json; charset=utf-8" });
@@ -108,7 +108,7 @@ function answer(check: ArrivedCheck): void {
   );
 }
 
-async function decided(check: ArrivedCheck): Promise<Result<string, Refusal>> {
+async function decideCheck(check: ArrivedCheck): Promise<Result<string, Refusal>> {
   const gate = await gateFor(check);
   return gate.ok ? answerCheck({ ...check, gate: gate.value }) : gate;
 }
