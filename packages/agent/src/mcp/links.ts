@@ -25,7 +25,7 @@ export interface Link {
 
 interface Waiting {
   readonly resolve: (result: JsonObject | undefined) => void;
-  readonly failed: (problem: ProbeError) => void;
+  readonly reject: (problem: ProbeError) => void;
 }
 
 /** How long a server may take to end by itself. */
@@ -42,7 +42,7 @@ export function childLink([program = "", ...words]: readonly string[]): Link {
   let problem: ProbeError | undefined;
   const fail = (why: string): void => {
     problem ??= new ProbeError(why);
-    for (const { failed } of waiting.values()) failed(problem);
+    for (const { reject: failed } of waiting.values()) failed(problem);
     waiting.clear();
   };
   const ended = new Promise<void>((resolve) => {
@@ -81,10 +81,10 @@ export function childLink([program = "", ...words]: readonly string[]): Link {
           clearTimeout(timer);
           waiting.delete(id);
         };
-        const failed = (why: ProbeError): void => (settle(), reject(why));
+        const rejectRequest = (why: ProbeError): void => (settle(), reject(why));
         const silence = (): string => `did not answer ${method} within ${waitMs / 1000} s${said()}`;
-        const timer = setTimeout(() => failed(new ProbeError(silence())), waitMs);
-        waiting.set(id, { resolve: (result) => (settle(), resolve(result)), failed });
+        const timer = setTimeout(() => rejectRequest(new ProbeError(silence())), waitMs);
+        waiting.set(id, { resolve: (result) => (settle(), resolve(result)), reject: rejectRequest });
         child.stdin.write(`${messages.requestText({ id, method, params })}\n`);
       }),
     notify: async (method, params) => void child.stdin.write(`${messages.notificationText(method, params)}\n`),

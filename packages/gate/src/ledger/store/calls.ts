@@ -22,13 +22,13 @@ export function serveCalls(handlers: Handlers): void {
   const port = parentPort;
   if (port === null) throw new Error("serveCalls is for a worker thread");
   port.on("message", ({ id, name, args }: WorkerCall) => {
-    const failed = (error: unknown): void => port.postMessage({ id, failure: describe(error) } satisfies Reply);
+    const postFailure = (error: unknown): void => port.postMessage({ id, failure: describe(error) } satisfies Reply);
     try {
       const value = handlers[name]?.(...(args as never[]));
-      if (value instanceof Promise) value.then((later: unknown) => port.postMessage({ id, value: later }), failed);
+      if (value instanceof Promise) value.then((later: unknown) => port.postMessage({ id, value: later }), postFailure);
       else port.postMessage({ id, value });
     } catch (error) {
-      failed(error);
+      postFailure(error);
     }
   });
 }

@@ -72,7 +72,7 @@ export class AnchorStatus {
   }
 
   /** Notes that the anchor could not be reached, or gave no useful answer. */
-  failed(problem: string): void {
+  recordFailure(problem: string): void {
     this.#options.onFailure(this.by);
     if (!this.isDiverged) this.#become("failing", "warn", `the ${this.by} does not accept checkpoints: ${problem}`);
   }

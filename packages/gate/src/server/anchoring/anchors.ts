@@ -235,7 +235,7 @@ export class Anchors {
       const { at = Date.now(), root = "", seq: size } = observed;
       status.reached({ size, root: Buffer.from(root, "base64") }, at, head.size);
     } catch (error) {
-      status.failed((error as Error).message);
+      status.recordFailure((error as Error).message);
     }
     return [];
   }
@@ -247,7 +247,7 @@ export class Anchors {
       if (head.size > 0 && !status.has(head)) await sink.write(tenant, head.note);
       status.reached(head, Date.now(), this.#size);
     } catch (error) {
-      status.failed((error as Error).message);
+      status.recordFailure((error as Error).message);
       throw error;
     }
   }

@@ -35,19 +35,19 @@ export async function askWitness(witness: Witness, request: WitnessRequest): Pro
   let { head, from } = request;
   for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
     const reply = await post(witness, { ...request, head, from });
-    if (typeof reply === "string") return failed(reply);
+    if (typeof reply === "string") return makeFailure(reply);
     if (reply.status === 200) return cosigned(witness, request, head, reply.text);
     if (reply.status === 422 && from > 0) return diverged(witness, request, head, from);
-    if (reply.status !== 409) return failed(whyNot(reply, request.log));
+    if (reply.status !== 409) return makeFailure(whyNot(reply, request.log));
     const seen = sizeOf(reply);
     if (seen === undefined || seen === from)
-      return failed(`${replyText(reply)}, which is not a size that it can have seen`);
+      return makeFailure(`${replyText(reply)}, which is not a size that it can have seen`);
     // Another gate on the same ledger may have sent a newer head.
     if (seen > head.size) head = await readHead(request.log);
     if (seen > head.size) return diverged(witness, request, head, seen);
     from = seen;
   }
-  return failed("it answers with another size each time");
+  return makeFailure("it answers with another size each time");
 }
 
 async function post(
@@ -63,10 +63,10 @@ async function post(
 
 function cosigned({ key }: Witness, { policy }: WitnessRequest, head: Head, lines: string): WitnessAnswer {
   const cosignatures = readCosignatures(head, lines, { policy, own: key.text });
-  return typeof cosignatures === "string" ? failed(cosignatures) : { kind: "cosigned", head, cosignatures };
+  return typeof cosignatures === "string" ? makeFailure(cosignatures) : { kind: "cosigned", head, cosignatures };
 }
 
-function failed(problem: string): WitnessAnswer {
+function makeFailure(problem: string): WitnessAnswer {
   return { kind: "failed", problem };
 }
 

@@ -113,7 +113,7 @@ export class Witnesses {
     const { retryMs, retryMaxMs } = this.#options.pace;
     asker.notBefore = performance.now() + Math.min(retryMaxMs, retryMs * 2 ** asker.failures);
     asker.failures += 1;
-    if (answer.kind === "failed") return status.failed(answer.problem);
+    if (answer.kind === "failed") return status.recordFailure(answer.problem);
     status.diverged(answer.divergence.head, await isStatedLost(ledger, answer.divergence.head));
     return undefined;
   }

@@ -87,7 +87,7 @@ export function taken(progress: Progress, id: string): Progress {
  *
  * @returns the progress, in which the event waits again or is dead
  */
-export function failed(progress: Progress, id: string, now: number, why: string): Progress {
+export function recordFailure(progress: Progress, id: string, now: number, why: string): Progress {
   const event = progress.waiting.find((each) => each.id === id);
   if (event === undefined) return progress;
   const delay = retries[event.tries];

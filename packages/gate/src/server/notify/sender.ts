@@ -10,7 +10,7 @@ import { messageOf, signedHeaders, type Origin } from "./message.ts";
 import {
   startAt,
   dueNow,
-  failed,
+  recordFailure,
   nextDue,
   queue,
   readProgress,
@@ -214,7 +214,7 @@ export class Sender {
       return true;
     }
     const { died } = this.#current;
-    this.#change(failed(this.#current, id, this.#now(), sent.problem));
+    this.#change(recordFailure(this.#current, id, this.#now(), sent.problem));
     const isDead = this.#current.died > died;
     observer?.delivered(endpoint.name, isDead ? "dead" : "failed");
     const of = { tenant: origin.tenant, endpoint: endpoint.name, event: message.id, attempt: tries + 1 };
