@@ -44,7 +44,7 @@ const options = {
 } as const;
 
 /** The result of one case. */
-interface Found {
+interface DoctorResult {
   readonly of: Case;
   readonly ran: boolean;
   /** True if a hook asked the doctor's gate. */
@@ -134,13 +134,13 @@ async function examine(examination: Examination): Promise<number> {
   };
   return inRoom(agent, isCut, scripts, async (room) => {
     writeFileSync(join(room.folder, "key"), room.gate.key, { mode: 0o600 });
-    const found: Found[] = [];
+    const found: DoctorResult[] = [];
     for (const each of agent.cases(files)) found.push(await examineCase(examination, room, each));
     return isJson ? printJson(examination, found) : print(examination, found);
   });
 }
 
-async function examineCase({ agent, installed, files }: Examination, room: Room, of: Case): Promise<Found> {
+async function examineCase({ agent, installed, files }: Examination, room: Room, of: Case): Promise<DoctorResult> {
   const { gate: behaviour = "block", keepsHook = true, project, words = [], script = "shell" } = of;
   const { folder, gate, model } = room;
   const copies = copiesOf(agent, files, { gate, keyFile: join(folder, "key"), keepsHook });
@@ -163,16 +163,16 @@ async function examineCase({ agent, installed, files }: Examination, room: Room,
 }
 
 /** If the call ran, the result is known, however the host ended. */
-function isKnown({ ran, trouble }: Found): boolean {
+function isKnown({ ran, trouble }: DoctorResult): boolean {
   return ran || trouble === undefined;
 }
 
-function isAsItMust(found: Found): boolean {
+function isAsItMust(found: DoctorResult): boolean {
   const { gate, keepsHook = true } = found.of;
   return isKnown(found) && found.ran === (gate === "allow" && keepsHook);
 }
 
-function print({ agent, files, isCut }: Examination, found: readonly Found[]): number {
+function print({ agent, files, isCut }: Examination, found: readonly DoctorResult[]): number {
   if (!isCut) {
     say(
       "The network was not cut: this system does not let a user do it. The host got a proxy address where nothing listens.",
@@ -200,7 +200,7 @@ function print({ agent, files, isCut }: Examination, found: readonly Found[]): n
   return say(`${open} of ${found.length} cases are open.`, 1);
 }
 
-function printJson({ name, installed, isCut }: Examination, found: readonly Found[]): number {
+function printJson({ name, installed, isCut }: Examination, found: readonly DoctorResult[]): number {
   const { program, version } = installed;
   const results = found.map((each) => ({
     case: each.of.name,

@@ -66,10 +66,10 @@ export function turnAt(scripts: Scripts, { script, turn }: Place): ScriptedTurn 
  */
 export function filled(turn: ScriptedTurn, results: readonly ToolResult[]): ScriptedTurn {
   if (typeof turn === "string") return turn;
-  const found = (pattern: string): string =>
+  const findMatch = (pattern: string): string =>
     results.map(({ text }) => new RegExp(pattern).exec(text)?.[1]).findLast((each) => each !== undefined) ?? "0";
   return turn.map(({ tool, arguments: input }) => ({
     tool,
-    arguments: input.replaceAll(/<<(.+?)>>/g, (_, pattern: string) => found(pattern)),
+    arguments: input.replaceAll(/<<(.+?)>>/g, (_, pattern: string) => findMatch(pattern)),
   }));
 }

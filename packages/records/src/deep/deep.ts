@@ -45,7 +45,7 @@ export async function replayAndFold(ledger: LedgerHistory, passed: (seq: number)
     lost: () => counters.lose(),
     stored: (lookups, leaf) => storedValues(ledger, lookups, leaf),
   });
-  return { ...verdicts.found(last), counters: await counters.end(replayed, last) };
+  return { ...verdicts.summarize(last), counters: await counters.end(replayed, last) };
 }
 
 /**

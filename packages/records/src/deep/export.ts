@@ -31,5 +31,5 @@ export async function decideExportAgain(
     skipped: (seq, why) => verdicts.skipped(seq, why),
     differs: ({ leaf: { seq } }, difference) => verdicts.differed(seq, difference),
   });
-  return verdicts.found(size);
+  return verdicts.summarize(size);
 }

@@ -42,7 +42,7 @@ export class VerdictAccumulator {
   }
 
   /** @param rows the last row that was examined */
-  found(rows: number): DecidedFound {
+  summarize(rows: number): DecidedFound {
     return { rows, ...this.#found };
   }
 }

@@ -28,7 +28,7 @@ export async function verifyCommand(folder: string, options: VerifyOptions): Pro
   const deep = isDeep ? await deepen(source.open()) : undefined;
   const isSame = beside.changed.length === 0;
   const exitCode = isWhole && isSame && (deep === undefined || isSound(deep)) ? 0 : 1;
-  if (json) return { exitCode, text: JSON.stringify(found(check, deep, beside)), forPrograms: true };
+  if (json) return { exitCode, text: JSON.stringify(toCheckJson(check, deep, beside)), forPrograms: true };
   if (check.broken !== undefined) {
     const { seq, problem, expected, found: stood } = check.broken;
     return {
@@ -86,7 +86,7 @@ async function deepen(opening: Promise<LedgerHistory>): Promise<DeepFound> {
 
 const nothingBeside: FolderFound = { changed: [], warnings: [] };
 
-function found(
+function toCheckJson(
   { rows, head, broken, anchored }: LedgerCheck,
   deep: DeepFound | undefined,
   { changed, warnings }: FolderFound,

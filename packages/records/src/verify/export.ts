@@ -37,7 +37,7 @@ export async function verifyExportCommand(folder: string, options: VerifyExportO
   const isWhole = report.problem === undefined;
   const deep = options.deep && isWhole ? await decideAgain(folder, report.rows) : undefined;
   const exitCode = isWhole && (deep === undefined || deep.differs === 0) ? 0 : 1;
-  const shown = json ? JSON.stringify(found(report, options, deep)) : shownText(report, options, deep);
+  const shown = json ? JSON.stringify(toExportJson(report, options, deep)) : shownText(report, options, deep);
   return { exitCode, text: shown, forPrograms: json };
 }
 
@@ -50,7 +50,7 @@ async function decideAgain(folder: string, size: number): Promise<DecidedFound> 
 const named = ({ name, id }: VerifierKey): string => `${name}+${id}`;
 
 /** The output of the verifiers in verify/, and `deep` if it was requested. */
-function found(
+function toExportJson(
   report: ExportReport,
   { key, witness, chain }: VerifyExportOptions,
   deep: DecidedFound | undefined,

@@ -23,7 +23,11 @@ export async function verifyProofCommand(file: string, trusted: TrustedKeys, jso
     const text = json ? JSON.stringify({ ok: false, problem }) : `NOT PROVEN: ${problem}`;
     return { exitCode: 1, text, forPrograms: json };
   }
-  return { exitCode: 0, text: json ? JSON.stringify(found(proven.value)) : shown(proven.value), forPrograms: json };
+  return {
+    exitCode: 0,
+    text: json ? JSON.stringify(toProofJson(proven.value)) : shown(proven.value),
+    forPrograms: json,
+  };
 }
 
 /** Why the proven leaf is not a row of this ledger at its number; undefined if it is. */
@@ -42,7 +46,7 @@ function signers({ checkpoint }: Proven): readonly string[] {
   });
 }
 
-function found(proven: Proven): object {
+function toProofJson(proven: Proven): object {
   const { seq, hash, leaf, checkpoint } = proven;
   const { origin, size, root } = checkpoint;
   return { ok: true, log: origin, seq, hash, size, root: root.toString("base64"), signed: signers(proven), leaf };

@@ -5,7 +5,7 @@ import { NoSuchFile } from "../../../gate/src/server/errors.ts";
 import type { Round } from "./round.ts";
 
 /** The files found at the paths of the command line. */
-export interface Found {
+export interface FileSelection {
   /** Every `*.test.yaml`, in order. */
   readonly tests: readonly string[];
   /** Other YAML files below the given folders: some may be contracts without tests. */
@@ -19,7 +19,7 @@ export interface Found {
  *
  * @throws {NoSuchFile} if a path does not exist
  */
-export async function findFiles(paths: readonly string[]): Promise<Found> {
+export async function findFiles(paths: readonly string[]): Promise<FileSelection> {
   const starts = paths.length > 0 ? paths : [(await isFolder("contracts")) === true ? "contracts" : "."];
   const named: string[] = [];
   const below: string[] = [];
@@ -73,7 +73,7 @@ async function isFolder(path: string): Promise<boolean | undefined> {
 }
 
 /** Contracts in the folders that no test file tests, neither directly nor in a mandate. */
-export async function untested({ others }: Found, round: Round): Promise<readonly string[]> {
+export async function untested({ others }: FileSelection, round: Round): Promise<readonly string[]> {
   const tested = new Set(partsOf(round).map((file) => normalize(file)));
   const left = others.filter((file) => !tested.has(normalize(file)));
   const texts = await Promise.all(left.map((file) => readFile(file, "utf8")));
@@ -81,7 +81,7 @@ export async function untested({ others }: Found, round: Round): Promise<readonl
 }
 
 /** The folders whose files affect the result of a round. */
-export function foldersOf({ tests, folders }: Found, round: Round): readonly string[] {
+export function foldersOf({ tests, folders }: FileSelection, round: Round): readonly string[] {
   return [...new Set([...folders, ...[...tests, ...partsOf(round)].map((file) => dirname(file))])];
 }
 

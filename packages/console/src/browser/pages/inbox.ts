@@ -24,7 +24,7 @@ const shows = [
 const pageMax = 100;
 const pagesMax = 20;
 
-interface Found {
+interface InboxState {
   readonly approvals: readonly ApprovalJson[];
   /** Approvals that arrived since the person looked; the list shows them when the person asks for them. */
   readonly fresh: readonly ApprovalJson[];
@@ -83,7 +83,7 @@ function matching(approvals: readonly ApprovalJson[], query: URLSearchParams): r
 }
 
 /** The calls that this person may decide, also those that the list does not show yet. */
-function waitingFor({ approvals, fresh }: Found): number {
+function waitingFor({ approvals, fresh }: InboxState): number {
   return [...approvals, ...fresh].filter(({ may_decide: may, status }) => may && status === "pending").length;
 }
 
@@ -283,8 +283,8 @@ function Row({ approval, isSame, isChosen, toggle }: RowProps): JSX.Element {
 }
 
 /** Loads approvals and follows the gate's events. The list under the pointer does not move by itself. */
-function useApprovals(show: string): Found & { readonly showFresh: () => void } {
-  const [found, setFound] = useState<Found>({ approvals: [], fresh: [], problem: undefined, isLoaded: false });
+function useApprovals(show: string): InboxState & { readonly showFresh: () => void } {
+  const [found, setFound] = useState<InboxState>({ approvals: [], fresh: [], problem: undefined, isLoaded: false });
   const seen = useRef<ReadonlySet<string>>(new Set());
   useEffect(() => {
     let isGone = false;

@@ -39,11 +39,11 @@ export default function Rollout({ session }: { readonly session: SessionJson }):
     note,
     value?.receipts === 0 &&
       empty("No receipts in this time", "Charts of verdicts, rules and decisions appear here after the first checks."),
-    value !== undefined && value.receipts > 0 && h(Found, { report: value, mode: session.mode }),
+    value !== undefined && value.receipts > 0 && h(ReportPanels, { report: value, mode: session.mode }),
   );
 }
 
-function Found({ report, mode }: { readonly report: ReportJson; readonly mode: string }): JSX.Element {
+function ReportPanels({ report, mode }: { readonly report: ReportJson; readonly mode: string }): JSX.Element {
   const { receipts, from, to, softened, over_time: slices } = report;
   const times = useMemo(() => slices.map((slice) => slice.from), [slices]);
   const end = slices.at(-1)?.to ?? to;

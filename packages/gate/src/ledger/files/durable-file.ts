@@ -33,7 +33,7 @@ export async function readIfThere(file: string): Promise<Buffer | undefined> {
  */
 export async function makeFolders(folder: string, mode = 0o777): Promise<string | undefined> {
   const all = [folder];
-  for (let above = dirname(folder); !isRoot(above) && (await found(above)) === undefined; above = dirname(above))
+  for (let above = dirname(folder); !isRoot(above) && (await statIfThere(above)) === undefined; above = dirname(above))
     all.unshift(above);
   let first: string | undefined;
   for (const each of all) if (await makeFolder(each, mode)) first ??= each;
@@ -45,7 +45,7 @@ async function makeFolder(folder: string, mode: number): Promise<boolean> {
     await mkdir(folder, { mode });
     return true;
   } catch (error) {
-    if ((await found(folder))?.isDirectory() === true) return false;
+    if ((await statIfThere(folder))?.isDirectory() === true) return false;
     throw error;
   }
 }
@@ -55,7 +55,7 @@ function isRoot(path: string): boolean {
   return dirname(path) === path;
 }
 
-async function found(path: string): Promise<Stats | undefined> {
+async function statIfThere(path: string): Promise<Stats | undefined> {
   return stat(path).catch(() => undefined);
 }
 

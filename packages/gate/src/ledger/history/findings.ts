@@ -32,7 +32,7 @@ export async function readFor<Value>(row: number | readonly number[], read: () =
 }
 
 /** Runs a read, and returns a finding that it throws. */
-export async function found<Value>(read: () => Promise<Value>): Promise<LedgerMistake | Value> {
+export async function catchFinding<Value>(read: () => Promise<Value>): Promise<LedgerMistake | Value> {
   try {
     return await read();
   } catch (error) {

@@ -19,7 +19,7 @@ import type { Tables } from "../store/tables.ts";
 import { TreeWalk, type Anchor } from "../../../../core/src/record/tree/walk.ts";
 import { blame, anchorMismatch, tooShort } from "./anchors.ts";
 import { ApprovalWalk } from "./approval-walk.ts";
-import { found } from "./findings.ts";
+import { catchFinding } from "./findings.ts";
 import { OutcomeWalk } from "./outcome-walk.ts";
 import { changedRepeat, strayNodes } from "./strays.ts";
 import { StoreSource } from "./store-source.ts";
@@ -107,11 +107,11 @@ export class Walk {
   }
 
   async run(): Promise<Verification> {
-    const described = await found(() => this.#source.describe());
+    const described = await catchFinding(() => this.#source.describe());
     if ("problem" in described) return { log: "", rows: 0, head: firstLink, broken: described };
     const { log, rows } = described;
     this.#log = log;
-    const broken = await found(() => this.#walk(rows));
+    const broken = await catchFinding(() => this.#walk(rows));
     return { log, rows: Math.max(rows, this.#link.seq), head: this.#link, broken };
   }
 
@@ -144,14 +144,14 @@ export class Walk {
     const source = this.#source;
     const broken = first(
       slice.link && (await this.#blame(slice.link, links.at(-1) ?? this.#link)),
-      await found(() => source.checks(leaves)),
-      await found(() => source.nodes(nodes, links)),
-      this.#options.chainAlone === true ? undefined : await found(() => this.#contractsOf(leaves)),
+      await catchFinding(() => source.checks(leaves)),
+      await catchFinding(() => source.nodes(nodes, links)),
+      this.#options.chainAlone === true ? undefined : await catchFinding(() => this.#contractsOf(leaves)),
       evidence,
-      await found(async () => this.#counters?.step(events, counters)),
+      await catchFinding(async () => this.#counters?.step(events, counters)),
       anchor,
-      approval ?? (await found(async () => this.#approvals?.step())),
-      await found(async () => this.#outcomes?.step(counters)),
+      approval ?? (await catchFinding(async () => this.#approvals?.step())),
+      await catchFinding(async () => this.#outcomes?.step(counters)),
       behind,
     );
     const holds = ({ seq }: Link): boolean => broken === undefined || seq < broken.seq;

@@ -44,13 +44,16 @@ export function serveOpened<Opened extends { close(): void }>(
   names: readonly (keyof Opened & string)[],
 ): void {
   const all = new Map<number, Opened>();
-  const found = (place: number): Opened => {
+  const findOpened = (place: number): Opened => {
     const opened = all.get(place);
     if (opened === undefined) throw new Error("it is not open");
     return opened;
   };
   const onOne = names.map((name) => {
-    return [name, (place: number, ...args: never[]) => Reflect.apply(found(place)[name] as Method, found(place), args)];
+    return [
+      name,
+      (place: number, ...args: never[]) => Reflect.apply(findOpened(place)[name] as Method, findOpened(place), args),
+    ];
   });
   serveCalls({
     ...(Object.fromEntries(onOne) as Handlers),

@@ -89,7 +89,7 @@ function missingApprovers(asker: Asker, keys: readonly KnownKey[], self: boolean
   const people = [...new Set(able.flatMap(({ person }) => person ?? []))].toSorted();
   const groups = by === null ? "" : ` of ${by.map((group) => `\`${group}\``).join(" or ")}`;
   const wanted = `${of === 1 ? "a person" : `${of} people`}${groups}`;
-  const found = (message: string): readonly Finding[] => [
+  const makeFinding = (message: string): readonly Finding[] => [
     {
       code: "no-approver",
       span: place(people.length === 0 && by !== null ? "by" : "of"),
@@ -102,12 +102,12 @@ function missingApprovers(asker: Asker, keys: readonly KnownKey[], self: boolean
     people.length === 0
       ? "no key belongs to one"
       : `only ${people.join(", ")} ${people.length === 1 ? "has" : "have"} a key`;
-  if (people.length < of) return found(`${name} needs ${wanted}, but ${has}: nobody can approve such a call`);
+  if (people.length < of) return makeFinding(`${name} needs ${wanted}, but ${has}: nobody can approve such a call`);
   const isBarred = ({ person, scopes, allowsTool }: KnownKey): boolean =>
     scopes.includes("check") && allowsTool(tool) && person !== null && people.includes(person);
   const barred = self || people.length > of ? undefined : keys.find(isBarred);
   if (barred === undefined) return [];
-  return found(
+  return makeFinding(
     `${name} needs ${wanted}, and nobody approves their own call: ` +
       `for calls of the key \`${barred.name}\`, which belongs to ${barred.person ?? ""}, too few people are left`,
   );

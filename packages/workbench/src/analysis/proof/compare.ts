@@ -68,7 +68,7 @@ async function compareTool(pair: Pair, tool: string, options: CompareOptions): P
   const numbers = compareNumbers(a, b);
   // The change of numbers has its own direction. So the search only covers calls that it does not affect.
   const plans = numbers === undefined ? ([a, b] as const) : ([withOnlyDoubles(a), withOnlyDoubles(b)] as const);
-  const same: Found = { tool, answer: "equivalent", shown: new Map(), notes: [], defects: [] };
+  const same: VerdictDifference = { tool, answer: "equivalent", shown: new Map(), notes: [], defects: [] };
   const found = samePlans(a, b) ? same : await searched(pair, plans, options);
   const hostFacts = compareHostFacts(a, b);
   const others = [numbers, hostFacts].filter((change) => change !== undefined);
@@ -76,9 +76,13 @@ async function compareTool(pair: Pair, tool: string, options: CompareOptions): P
   return { ...found, answer, approvals, numbers, hostFacts, notes: [...found.notes, ...notes] };
 }
 
-type Found = Omit<ToolDifference, "approvals" | "hostFacts" | "numbers">;
+type VerdictDifference = Omit<ToolDifference, "approvals" | "hostFacts" | "numbers">;
 
-async function searched(pair: Pair, plans: readonly [ToolPlan, ToolPlan], options: CompareOptions): Promise<Found> {
+async function searched(
+  pair: Pair,
+  plans: readonly [ToolPlan, ToolPlan],
+  options: CompareOptions,
+): Promise<VerdictDifference> {
   const search = new Search(pair, plans, options);
   search.guess();
   await search.prove();
@@ -269,7 +273,7 @@ class Search {
     return isDefect;
   }
 
-  difference(): Found {
+  difference(): VerdictDifference {
     const answer = this.#answer();
     const { before, after } = this.#pair;
     return {

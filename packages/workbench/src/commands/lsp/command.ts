@@ -78,11 +78,13 @@ export async function lspCommand(): Promise<Outcome> {
   });
 }
 
-type Found = ReadonlyMap<string, readonly Diagnostic[]>;
+type DiagnosticsByUri = ReadonlyMap<string, readonly Diagnostic[]>;
 
 /** Shows the problems of each file: its own, and those as a part of mandates, each once. */
-function boardOf(show: (uri: string, diagnostics: EditorDiagnostic[]) => void): (owner: string, found: Found) => void {
-  const byOwner = new Map<string, Found>();
+function boardOf(
+  show: (uri: string, diagnostics: EditorDiagnostic[]) => void,
+): (owner: string, found: DiagnosticsByUri) => void {
+  const byOwner = new Map<string, DiagnosticsByUri>();
   return (owner, found) => {
     const touched = new Set([...found.keys(), ...(byOwner.get(owner)?.keys() ?? [])]);
     byOwner.set(owner, found);

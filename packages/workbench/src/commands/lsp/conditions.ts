@@ -1,6 +1,15 @@
 import type { PolicySet } from "../../../../readers/src/contract.ts";
 import { functions, walk, type Core } from "../../../../readers/src/ir.ts";
-import { find, kindsOf, namesUnder, propertiesOf, schemaMember, written, type Found, type Outline } from "./outline.ts";
+import {
+  find,
+  kindsOf,
+  namesUnder,
+  propertiesOf,
+  schemaMember,
+  written,
+  type OutlineMember,
+  type Outline,
+} from "./outline.ts";
 import type { CursorLocation } from "./cursor-location.ts";
 
 /** One completion in a condition. */
@@ -91,16 +100,16 @@ function asSuggestion({ name, doc }: (typeof functions)[number]): Suggestion {
   return { name, kind: "function", detail: doc };
 }
 
-function member(name: string, found: Found | undefined): Suggestion {
+function member(name: string, found: OutlineMember | undefined): Suggestion {
   return { name, kind: "member", detail: found === undefined ? "" : written(found.node) };
 }
 
-function fields({ node }: Found): readonly Suggestion[] {
+function fields({ node }: OutlineMember): readonly Suggestion[] {
   return [...propertiesOf(node)].map(([name, { key, value }]) => member(name, { key: key.span, node: value }));
 }
 
 /** The schemas of a root at this location: the inputs of the tools that the rule is for. */
-function schemasOf(outline: Outline, location: CursorLocation, root: string): readonly Found[] {
+function schemasOf(outline: Outline, location: CursorLocation, root: string): readonly OutlineMember[] {
   if (root === "platform") return [find(outline, "platform")].filter((found) => found !== undefined);
   if (root !== "input") return [];
   return toolsOf(outline, location).flatMap((tool) => find(outline, "tools", tool, "input") ?? []);
@@ -120,7 +129,10 @@ export function toolsOf(outline: Outline, { path, around }: CursorLocation): rea
   return chosen.length === 0 ? all : chosen;
 }
 
-function letsOf(outline: Outline, { around }: CursorLocation): readonly (readonly [string, Found | undefined])[] {
+function letsOf(
+  outline: Outline,
+  { around }: CursorLocation,
+): readonly (readonly [string, OutlineMember | undefined])[] {
   const rules = find(outline, "rules")?.node;
   const [, rule] = /rule:\s*([\w-]+)/.exec(around) ?? [];
   const own = rules?.kind === "list" ? rules.items : [];
@@ -134,12 +146,16 @@ function letsOf(outline: Outline, { around }: CursorLocation): readonly (readonl
   return [...inner, ...namesUnder(outline, "let").map((name) => [name, find(outline, "let", name)] as const)];
 }
 
-function textOf(node: Found["node"] | undefined): string | undefined {
+function textOf(node: OutlineMember["node"] | undefined): string | undefined {
   return node?.kind === "scalar" ? node.text : undefined;
 }
 
 /** The declaration of a chain of names, up to the word under the cursor. */
-export function declared(outline: Outline, location: CursorLocation, chain: readonly string[]): Found | undefined {
+export function declared(
+  outline: Outline,
+  location: CursorLocation,
+  chain: readonly string[],
+): OutlineMember | undefined {
   const [root = "", ...rest] = chain;
   if (rest.length === 0) return letsOf(outline, location).find(([name]) => name === root)?.[1];
   if (root === "limits" || root === "counters") return rest.length === 1 ? find(outline, root, ...rest) : undefined;

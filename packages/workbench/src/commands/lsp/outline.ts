@@ -28,14 +28,14 @@ export function kindOf({ name, text }: SourceFile): FileKind | undefined {
 }
 
 /** A member somewhere in the document, with its key's place. */
-export interface Found {
+export interface OutlineMember {
   readonly key: { readonly from: number; readonly to: number };
   readonly node: YamlNode;
 }
 
 /** The member at a path of keys. */
-export function find({ root }: Outline, ...path: readonly string[]): Found | undefined {
-  let found: Found | undefined;
+export function find({ root }: Outline, ...path: readonly string[]): OutlineMember | undefined {
+  let found: OutlineMember | undefined;
   let node: YamlNode = root;
   for (const name of path) {
     const entry: YamlEntry | undefined = node.kind === "map" ? node.entries.get(name) : undefined;
@@ -53,7 +53,11 @@ export function namesUnder(outline: Outline, ...path: readonly string[]): readon
 }
 
 /** The member of a schema that a chain of names leads to, through references. */
-export function schemaMember(schema: YamlNode, chain: readonly string[], root: YamlNode = schema): Found | undefined {
+export function schemaMember(
+  schema: YamlNode,
+  chain: readonly string[],
+  root: YamlNode = schema,
+): OutlineMember | undefined {
   const [name, ...rest] = chain;
   const own = referred(schema, root);
   const entry = name === undefined ? undefined : propertiesOf(own).get(name);

@@ -106,13 +106,13 @@ function parsed(url: string): ClientConfig {
   return clientConfig(url, bounds);
 }
 
-interface Found {
+interface DatabaseInspection {
   readonly warnings: readonly string[];
   readonly synchronousCommit: "on" | "remote_apply";
 }
 
 /** Checks the database before a gate serves from it. */
-function inspect({ url, mayMigrate = false, migrations = all }: DatabaseOptions): Promise<Found> {
+function inspect({ url, mayMigrate = false, migrations = all }: DatabaseOptions): Promise<DatabaseInspection> {
   return withClient(url, async (client) => {
     const warnings = isPlainFarAway(url)
       ? [`the connection to ${placeOf(url)} is not encrypted: add ?sslmode=verify-full to SVC_DATABASE_URL`]
@@ -142,7 +142,7 @@ function isPlainFarAway(url: string): boolean {
 }
 
 /** A commit must be on disk, on this server and on the standby that it waits for. */
-async function requireDurable(client: Client): Promise<Found["synchronousCommit"]> {
+async function requireDurable(client: Client): Promise<DatabaseInspection["synchronousCommit"]> {
   const { rows } = await client.query<Readonly<Record<string, string | null>>>(
     `SELECT current_setting('fsync', true) AS fsync, current_setting('full_page_writes', true) AS full_page_writes,
        current_setting('server_encoding', true) AS server_encoding, current_setting('synchronous_commit', true) AS synchronous_commit`,
