@@ -32,11 +32,11 @@ export function putIn(text: string): Arg {
 export function readWord(word: Word, shapes: Pick<Shapes, "braces"> = understood): Arg {
   const home = /(?:^|[=:])~/.test(word.text);
   const bare = word.parts === undefined ? word.text : word.parts.map(bareText).join("");
-  const found = word.parts === undefined ? literal(word.value) : joined(word.parts.map(readPart));
+  const found = word.parts === undefined ? literal(word.value) : joinParts(word.parts.map(readPart));
   return { ...found, known: found.known && !home && shapes.braces(bare.replace(/\\./gs, "")) };
 }
 
-function joined(parts: readonly Arg[]): Arg {
+function joinParts(parts: readonly Arg[]): Arg {
   return {
     text: parts.map(({ text }) => text).join(""),
     fixed: parts.map(({ fixed }) => fixed).join(""),
@@ -60,7 +60,7 @@ function readPart(part: WordPart): Arg {
       return literal(part.value);
     case "DoubleQuoted":
     case "LocaleString": {
-      const { text, fixed, known } = joined(part.parts.map(readPart));
+      const { text, fixed, known } = joinParts(part.parts.map(readPart));
       const isList = part.parts.some((inner) => /^\$(?:@|\{.*[@*]\]?)/s.test(inner.text));
       // The locale may translate `$"..."`.
       return { ...literal(text), fixed, known: known && part.type === "DoubleQuoted", single: !isList };

@@ -202,17 +202,17 @@ function addTable(table: Fields, { effects, names, writes }: Position): void {
 /** `schema.table` as PostgreSQL folds it. A dot inside a name is refused: it would look like another table. */
 function tableName(table: Fields): string {
   const parts = [table["catalogname"], table["schemaname"], table["relname"]];
-  return joined(parts.filter((part) => typeof part === "string"));
+  return joinName(parts.filter((part) => typeof part === "string"));
 }
 
-function joined(parts: readonly string[]): string {
+function joinName(parts: readonly string[]): string {
   const odd = parts.find((part) => /[."\s]/.test(part));
   if (odd !== undefined) doubt(`the name ${quote(odd)} has a dot, a quote or a space`);
   return parts.join(".");
 }
 
 function addFunction(name: Tree, { effects }: Position): void {
-  effects.functions.add(joined(namesIn(name)));
+  effects.functions.add(joinName(namesIn(name)));
 }
 
 /** `OPERATOR(schema.+)` runs a function that somebody defined, and so does any operator that is not PostgreSQL's own. */
@@ -221,7 +221,7 @@ function addOperator(node: string, fields: Fields, { effects }: Position): void 
   if (/^AEXPR_(?:NOT_)?BETWEEN/.test(textOf(fields, "kind"))) return;
   const member = node === "A_Expr" ? "name" : node === "SubLink" ? "operName" : "useOp";
   const names = namesIn(fields[member] ?? []);
-  if (names.length > 1 || names.some((name) => !operators.has(name))) effects.functions.add(joined(names));
+  if (names.length > 1 || names.some((name) => !operators.has(name))) effects.functions.add(joinName(names));
 }
 
 /** PostgreSQL reads `(x).f` and `alias.f` as `f(x)` if `x` has no column of that name. */
@@ -289,11 +289,11 @@ function callMayHaveColumn(fields: Fields, name: string): boolean {
 function addType(fields: Fields, { effects }: Position): void {
   const names = namesIn(fields["names"] ?? []);
   const isKnown = names.length === 1 && types.has(names[0]?.replace(/^_/, "") ?? "");
-  if (!isKnown && names.length > 0) effects.functions.add(joined(names));
+  if (!isKnown && names.length > 0) effects.functions.add(joinName(names));
 }
 
 function addSample(fields: Fields, { effects }: Position): void {
-  const method = joined(namesIn(fields["method"] ?? []));
+  const method = joinName(namesIn(fields["method"] ?? []));
   if (method !== "bernoulli" && method !== "system") effects.functions.add(method);
 }
 
@@ -316,12 +316,12 @@ export function namesIn(tree: Tree): readonly string[] {
 /** The objects that `DROP` names: a list of names, one name, or a function with its arguments. */
 function objectName(object: Tree): string {
   const { List: list, String: name, ObjectWithArgs: withArgs, TypeName: type } = object as Fields;
-  if (name !== undefined) return joined([textOf(name, "sval")]);
+  if (name !== undefined) return joinName([textOf(name, "sval")]);
   const names =
     (list as Fields | undefined)?.["items"] ??
     (withArgs as Fields | undefined)?.["objname"] ??
     (type as Fields)["names"];
-  return joined(partsOf(names ?? []).filter((part) => part !== ""));
+  return joinName(partsOf(names ?? []).filter((part) => part !== ""));
 }
 
 /** Does a condition read any column? `WHERE true` and `WHERE 1 = 1` do not. */

@@ -98,7 +98,7 @@ function arithmeticType(operator: string, a: Type, b: Type): Type | undefined {
   if (a.kind === "number" && b.kind === "number") {
     return { kind: "number", notNegative: operator !== "-" && a.notNegative && b.notNegative };
   }
-  if (a.kind === "list" && b.kind === "list" && operator === "+") return joined(a, b);
+  if (a.kind === "list" && b.kind === "list" && operator === "+") return joinListTypes(a, b);
   const pair = `${a.kind}${operator}${b.kind}`;
   if (pair === "string+string") return a;
   if (pair === "timestamp-timestamp") return { kind: "duration" };
@@ -110,7 +110,7 @@ function arithmeticType(operator: string, a: Type, b: Type): Type | undefined {
 type ListType = Type & { readonly kind: "list" };
 
 /** The type of two concatenated lists; undefined if their items have no common type. */
-function joined(a: ListType, b: ListType): Type | undefined {
+function joinListTypes(a: ListType, b: ListType): Type | undefined {
   const of = a.maxItems === 0 ? b.of : b.maxItems === 0 ? a.of : join(a.of, b.of);
   if (of === undefined) return undefined;
   return listOf(of, a.maxItems === undefined || b.maxItems === undefined ? undefined : a.maxItems + b.maxItems);

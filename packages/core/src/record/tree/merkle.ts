@@ -107,7 +107,7 @@ export class Frontier {
   }
 
   root(): Buffer {
-    return this.#roots.reduceRight<Buffer | undefined>(joined, undefined) ?? emptyRoot;
+    return this.#roots.reduceRight<Buffer | undefined>(joinRoots, undefined) ?? emptyRoot;
   }
 
   /** Returns the joined roots in base64. */
@@ -118,7 +118,7 @@ export class Frontier {
 
 const noNodes: readonly TreeNode[] = [];
 
-function joined(right: Buffer | undefined, left: Buffer): Buffer {
+function joinRoots(right: Buffer | undefined, left: Buffer): Buffer {
   return right === undefined ? left : nodeHash(left, right);
 }
 

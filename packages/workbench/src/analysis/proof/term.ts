@@ -5,14 +5,14 @@ export type Term = string;
 export type Sort = "Bool" | "Int" | "Real" | "String";
 
 export function and(...parts: readonly Term[]): Term {
-  return joined("and", parts, "true", "false");
+  return joinTerms("and", parts, "true", "false");
 }
 
 export function or(...parts: readonly Term[]): Term {
-  return joined("or", parts, "false", "true");
+  return joinTerms("or", parts, "false", "true");
 }
 
-function joined(operator: string, parts: readonly Term[], neutral: Term, decisive: Term): Term {
+function joinTerms(operator: string, parts: readonly Term[], neutral: Term, decisive: Term): Term {
   const open = new Set(parts);
   open.delete(neutral);
   if (open.has(decisive)) return decisive;

@@ -78,7 +78,7 @@ class Printer {
 
   #scalar({ value, trail }: Item, head: string, indent: number): string[] {
     if (value.kind !== "scalar") return [];
-    const line = joined(head, scalarLine(value.scalar, "block"));
+    const line = joinWords(head, scalarLine(value.scalar, "block"));
     const block = scalarBlock(value.scalar);
     const isBlock = block !== undefined && (block.head !== ">-" || value.comment !== undefined || !isOnce(value, line));
     if (!isBlock) return [withComment(line, trail ?? value.comment)];
@@ -169,7 +169,7 @@ function indented(line: string, indent: number): string {
   return line === "" ? "" : " ".repeat(indent) + line;
 }
 
-function joined(head: string, text: string): string {
+function joinWords(head: string, text: string): string {
   return text === "" ? head : `${head} ${text}`;
 }
 
