@@ -24,7 +24,7 @@ const counts = [
 ] as const;
 type Count = (typeof counts)[number];
 
-interface Line extends Record<Count, number> {
+interface ApprovalCounts extends Record<Count, number> {
   /** Milliseconds from the asking to the decision. */
   readonly decidedMs: number[];
 }
@@ -57,7 +57,7 @@ const keyActs: ReadonlySet<string> = new Set(["keys.create", "keys.rotate", "key
  */
 export class DecidedApprovals {
   readonly #tell: (count: Count, at: number) => void;
-  readonly #rules = new Lines<Line>(newLine, ({ opened }) => opened);
+  readonly #rules = new Lines<ApprovalCounts>(newLine, ({ opened }) => opened);
   readonly #open = new Map<number, Open>();
   /** When each of the ledger's own keys was made, rotated or changed last, in milliseconds since the epoch. */
   readonly #keys = new Map<string, number>();
@@ -182,7 +182,7 @@ export class DecidedApprovals {
     return this.#figuresOf(all);
   }
 
-  #figuresOf(line: Line): DecidedFigures {
+  #figuresOf(line: ApprovalCounts): DecidedFigures {
     const { decidedMs: _times, ...of } = line;
     return {
       ...of,
@@ -241,12 +241,12 @@ export function listOf<Item>(read: () => readonly Item[]): readonly Item[] {
   }
 }
 
-function newLine(): Line {
+function newLine(): ApprovalCounts {
   return { ...(Object.fromEntries(counts.map((count) => [count, 0])) as Record<Count, number>), decidedMs: [] };
 }
 
 /** The nearest ranks: each is a time that occurred. Null if nobody decided. */
-function timesOf({ decidedMs }: Line): Pick<DecidedRule, "median_ms" | "p90_ms"> {
+function timesOf({ decidedMs }: ApprovalCounts): Pick<DecidedRule, "median_ms" | "p90_ms"> {
   const sorted = decidedMs.toSorted((one, other) => one - other);
   const at = (share: number): number | null => sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? null;
   return { median_ms: at(0.5), p90_ms: at(0.9) };

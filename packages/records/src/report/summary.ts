@@ -14,7 +14,7 @@ import { momentText } from "./moment.ts";
 import { OverTime } from "./over-time.ts";
 
 /** One line of the report: receipts with something in common, and the first of them. */
-interface Line extends Share {
+interface ReportLine extends Share {
   readonly cells: readonly string[];
   readonly examples: Example[];
 }
@@ -64,11 +64,11 @@ export async function summarize(
 class Summary {
   readonly #examplesMax: number;
   readonly #leftOut: number;
-  readonly #verdicts = new Map<string, Line>();
-  readonly #rules = new Map<string, Line>();
-  readonly #tools = new Map<string, Line>();
-  readonly #sessions = new Map<string, Line>();
-  readonly #observing = new Map<string, Line>();
+  readonly #verdicts = new Map<string, ReportLine>();
+  readonly #rules = new Map<string, ReportLine>();
+  readonly #tools = new Map<string, ReportLine>();
+  readonly #sessions = new Map<string, ReportLine>();
+  readonly #observing = new Map<string, ReportLine>();
   #receipts = 0;
   #first = 0;
   #last = 0;
@@ -148,7 +148,7 @@ class Summary {
   }
 
   #count(
-    lines: Map<string, Line>,
+    lines: Map<string, ReportLine>,
     cells: readonly string[],
     recorded: Recorded,
     reason: (() => string) | undefined,
@@ -196,7 +196,7 @@ class Summary {
   }
 
   get json(): ReportJson & Readonly<Record<string, unknown>> {
-    const lines = <Name extends string>(of: Map<string, Line>, ...names: readonly Name[]) =>
+    const lines = <Name extends string>(of: Map<string, ReportLine>, ...names: readonly Name[]) =>
       sorted(of).map(([, { cells, receipts, examples }]) => ({
         ...(Object.fromEntries(names.map((name, at) => [name, cells[at]])) as Record<Name, string>),
         receipts,
@@ -238,7 +238,7 @@ function softenedText(calls: number, what: string, enforced: string): readonly s
 function table(
   title: string,
   head: readonly string[],
-  lines: ReadonlyMap<string, Line>,
+  lines: ReadonlyMap<string, ReportLine>,
   most = Infinity,
 ): readonly string[] {
   if (lines.size === 0) return [];

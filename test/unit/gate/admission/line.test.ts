@@ -7,7 +7,7 @@ import { suite, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import type { KeyOwner } from "../../../../packages/gate/src/server/admission/shares.ts";
-import { Line, type LineOptions, type Ticket } from "../../../../packages/gate/src/server/admission/line.ts";
+import { RequestQueue, type LineOptions, type Ticket } from "../../../../packages/gate/src/server/admission/line.ts";
 import type { Refusal, Result } from "../../../../packages/core/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";
@@ -23,7 +23,7 @@ interface Asked {
 }
 
 /** Asks for a place. */
-function ask(line: Line, holder: KeyOwner): Asked {
+function ask(line: RequestQueue, holder: KeyOwner): Asked {
   const asked: Asked = { holder, gone: new AbortController() };
   void line.enter(holder, asked.gone.signal).then((result) => (asked.result = result));
   return asked;
@@ -96,7 +96,7 @@ class Model {
 }
 
 /** Runs steps on a line and on the model. Returns true if the same reads have places after each. */
-async function agrees(line: Line, options: LineOptions, all: readonly Step[]): Promise<boolean> {
+async function agrees(line: RequestQueue, options: LineOptions, all: readonly Step[]): Promise<boolean> {
   const model = new Model(options);
   const reads: Asked[] = [];
   for (const step of all) {
@@ -122,20 +122,20 @@ async function agrees(line: Line, options: LineOptions, all: readonly Step[]): P
 suite("a line", () => {
   test("gives each place to the tenant and the key with the fewest, as a model does", async (t) => {
     await fc.assert(
-      fc.asyncProperty(steps, (all) => agrees(new Line(small), small, all)),
+      fc.asyncProperty(steps, (all) => agrees(new RequestQueue(small), small, all)),
       randomRuns(t, 300),
     );
   });
 
   control("positive control: a line with another bound than the model's is noticed", async (t) => {
     for (const wrong of [{ ofKeyMax: 3 }, { ofTenantMax: 4 }, { max: 6 }]) {
-      const all = fc.asyncProperty(steps, (each) => agrees(new Line({ ...small, ...wrong }), small, each));
+      const all = fc.asyncProperty(steps, (each) => agrees(new RequestQueue({ ...small, ...wrong }), small, each));
       assert.equal((await fc.check(all, randomRuns(t, 2000))).failed, true, JSON.stringify(wrong));
     }
   });
 
   test("a key that comes late has the next place, however many reads of other keys wait", async () => {
-    const line = new Line({ ofKeyMax: 1, ofTenantMax: 2 });
+    const line = new RequestQueue({ ofKeyMax: 1, ofTenantMax: 2 });
     const many = ["a", "b"].flatMap((id) => Array.from({ length: 20 }, () => ask(line, { tenant: null, id })));
     await setImmediate();
     const late = ask(line, { tenant: null, id: "c" });
@@ -146,7 +146,7 @@ suite("a line", () => {
   });
 
   test("a read that gave its place back goes on before later ones of its key", async () => {
-    const line = new Line({ ofKeyMax: 1, ofTenantMax: 1 });
+    const line = new RequestQueue({ ofKeyMax: 1, ofTenantMax: 1 });
     const key = { tenant: null, id: "a" };
     const [first, second] = [ask(line, key), ask(line, key)];
     await setImmediate();
@@ -165,7 +165,7 @@ suite("a line", () => {
   });
 
   test("at a stop, those who wait are refused, but a read that has started goes on", async () => {
-    const line = new Line({ ofKeyMax: 1, ofTenantMax: 1 });
+    const line = new RequestQueue({ ofKeyMax: 1, ofTenantMax: 1 });
     const key = { tenant: null, id: "a" };
     const [first, second] = [ask(line, key), ask(line, key)];
     await setImmediate();

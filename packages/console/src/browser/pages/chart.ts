@@ -5,7 +5,7 @@ import { el } from "../elements.ts";
 import { table } from "../parts.ts";
 import { dayText, momentText, secondText } from "../time.ts";
 
-export interface Line {
+export interface ChartLine {
   readonly label: string;
   /** The custom property with its colour, such as `--allow`. */
   readonly colour: string;
@@ -19,7 +19,7 @@ interface ChartProps {
   readonly times: readonly number[];
   /** The end of the last slice. */
   readonly end: number;
-  readonly lines: readonly Line[];
+  readonly lines: readonly ChartLine[];
 }
 
 const height = 180;
@@ -68,7 +68,7 @@ export default function Chart({ title, times, end, lines }: ChartProps): JSX.Ele
 }
 
 /** Each slice is a step as wide as the slice, so the last value stands at the end too. */
-function dataOf(times: readonly number[], end: number, lines: readonly Line[]): uPlot.AlignedData {
+function dataOf(times: readonly number[], end: number, lines: readonly ChartLine[]): uPlot.AlignedData {
   const seconds = [...times, end].map((at) => at / 1000);
   return [seconds, ...lines.map(({ values }) => [...values, values.at(-1) ?? 0])];
 }
@@ -92,13 +92,13 @@ function timesOf(_plot: uPlot, seconds: readonly number[]): string[] {
 /** The steps between the lines of a chart of counts, which has only whole calls. */
 const wholeSteps = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
 
-function isOfCounts(lines: readonly Line[]): boolean {
+function isOfCounts(lines: readonly ChartLine[]): boolean {
   return lines.every(({ values }) => values.every((value) => Number.isInteger(value)));
 }
 
 const steps = uPlot.paths.stepped?.({ align: 1 }) ?? (() => null);
 
-function optionsOf(lines: readonly Line[], width: number): uPlot.Options {
+function optionsOf(lines: readonly ChartLine[], width: number): uPlot.Options {
   const axis = {
     stroke: colour("--quiet"),
     grid: { stroke: colour("--line"), width: 1 },
@@ -130,7 +130,7 @@ function optionsOf(lines: readonly Line[], width: number): uPlot.Options {
 }
 
 /** The style of a line's border in the legend. */
-function patternOf(dash: Line["dash"]): string {
+function patternOf(dash: ChartLine["dash"]): string {
   const [length = Infinity] = dash ?? [];
   return length === Infinity ? "solid" : length > 3 ? "dashed" : "dotted";
 }

@@ -8,7 +8,7 @@ import { empty, panel, table, tabs, Title, textLink, useAnswer, Verdict } from "
 import { useRoute } from "../route.ts";
 import { Text } from "../text.ts";
 import { lengthText, Moment } from "../time.ts";
-import type { Line } from "./chart.ts";
+import type { ChartLine } from "./chart.ts";
 
 const spans = [
   ["", "The last 100,000 rows"],
@@ -96,7 +96,7 @@ function counted(count: number, noun: string): string {
   return `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-function verdictLines(slices: readonly SliceJson[]): readonly Line[] {
+function verdictLines(slices: readonly SliceJson[]): readonly ChartLine[] {
   const of = (verdict: keyof SliceJson["verdicts"]): number[] => slices.map(({ verdicts }) => verdicts[verdict]);
   return [
     { label: "ALLOW", colour: "--allow", values: of("ALLOW") },
@@ -105,7 +105,7 @@ function verdictLines(slices: readonly SliceJson[]): readonly Line[] {
   ];
 }
 
-function decisionLines(slices: readonly SliceJson[]): readonly Line[] {
+function decisionLines(slices: readonly SliceJson[]): readonly ChartLine[] {
   return [
     { label: "opened", colour: "--escalate", dash: [6, 4], values: slices.map(({ approvals }) => approvals.opened) },
     { label: "approved", colour: "--allow", values: slices.map(({ approvals }) => approvals.approved) },

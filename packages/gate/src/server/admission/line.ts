@@ -31,7 +31,7 @@ interface Waiting {
  * Requests that wait for one of few places. The next place goes to the tenant that has the fewest, among equals to the one
  * that has waited longest for one; and so to one of its keys. So a key with many requests delays only its own.
  */
-export class Line {
+export class RequestQueue {
   readonly #options: LineOptions;
   readonly #placed = new Shares<Ticket>();
   readonly #waiting = new Shares<Waiting>();

@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { good, limits, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import type { KeyOwner } from "./shares.ts";
-import { Line, type Ticket } from "./line.ts";
+import { RequestQueue, type Ticket } from "./line.ts";
 import { Turns, type Turn } from "./turns.ts";
 
 /**
@@ -19,18 +19,18 @@ const placeMs = 1000;
 /** The requests of a process that read. Checks go first. */
 export class Reads {
   readonly turns: Turns;
-  readonly lines: Readonly<Record<ReadKind, Line>>;
+  readonly lines: Readonly<Record<ReadKind, RequestQueue>>;
 
   /** @param checksWait says whether a check waits or is being decided */
   constructor(checksWait: () => boolean, processors: number = availableParallelism()) {
     const explanations = Math.min(limits.explainsMax, Math.max(1, processors - 1));
     this.turns = new Turns(checksWait);
     this.lines = {
-      short: new Line({ ofKeyMax: limits.readsOfKeyMax, ofTenantMax: limits.readsOfTenantMax }),
-      long: new Line({ ofKeyMax: limits.longReadsOfKeyMax, ofTenantMax: limits.longReadsOfTenantMax }),
+      short: new RequestQueue({ ofKeyMax: limits.readsOfKeyMax, ofTenantMax: limits.readsOfTenantMax }),
+      long: new RequestQueue({ ofKeyMax: limits.longReadsOfKeyMax, ofTenantMax: limits.longReadsOfTenantMax }),
       // A stream waits neither for reports nor for pages: the inbox of the console is as new as its stream.
-      replay: new Line({ ofKeyMax: limits.longReadsOfKeyMax, ofTenantMax: limits.readsOfTenantMax }),
-      explanation: new Line({ ofKeyMax: explanations, ofTenantMax: explanations, max: explanations }),
+      replay: new RequestQueue({ ofKeyMax: limits.longReadsOfKeyMax, ofTenantMax: limits.readsOfTenantMax }),
+      explanation: new RequestQueue({ ofKeyMax: explanations, ofTenantMax: explanations, max: explanations }),
     };
   }
 
@@ -63,7 +63,7 @@ export class Reads {
 export class Read {
   /** Those of the process, for work that takes its turns itself. */
   readonly turns: Turns;
-  readonly #line: Line;
+  readonly #line: RequestQueue;
   readonly #ticket: Ticket;
   readonly #gone: AbortController;
   #hasPlace = true;
@@ -71,7 +71,7 @@ export class Read {
   #isStreamed = false;
   #turn: Turn | undefined;
 
-  constructor(turns: Turns, line: Line, ticket: Ticket, gone: AbortController) {
+  constructor(turns: Turns, line: RequestQueue, ticket: Ticket, gone: AbortController) {
     this.turns = turns;
     this.#line = line;
     this.#ticket = ticket;

@@ -5,7 +5,7 @@ import type { KeyRing } from "../keys/keys.ts";
 import { ConsoleDoor } from "../http/door.ts";
 import { FirstCode, OwnNames, Seal, secretIn, Sessions } from "../../../../console/src/server/mod.ts";
 import type { OidcSignIn } from "../../../../console/src/server/oidc/mod.ts";
-import { Line } from "../admission/line.ts";
+import { RequestQueue } from "../admission/line.ts";
 import { readPrivateJson } from "../settings/private-file.ts";
 import { StartRefused } from "../errors.ts";
 import type { Config } from "./config.ts";
@@ -47,7 +47,7 @@ async function signInBy(
   const provider = await import("../../../../console/src/server/oidc/mod.ts");
   const { redeemedMax: max, tooMany } = provider;
   const places = { ofKeyMax: max, ofTenantMax: max, max, waitingOfKeyMax: limits.readsWaitingMax };
-  const line = new Line({ ...places, refusal: () => tooMany });
+  const line = new RequestQueue({ ...places, refusal: () => tooMany });
   const enter: ConstructorParameters<typeof OidcSignIn>[0]["enter"] = async (owner, signal) => {
     const ticket = await line.enter(owner, signal);
     return ticket.ok ? good(() => line.leave(ticket.value)) : ticket;

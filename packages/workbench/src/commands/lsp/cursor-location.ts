@@ -10,7 +10,7 @@ export interface CursorLocation {
   readonly around: string;
 }
 
-interface Line {
+interface DocumentLine {
   readonly text: string;
   /** The column of its key, after the dashes of a list. */
   readonly column: number;
@@ -45,7 +45,7 @@ export function locationAt(text: string, offset: number): CursorLocation {
   return { path, key: undefined, before: own.text, around };
 }
 
-function readLine(whole: string): Line {
+function readLine(whole: string): DocumentLine {
   const text = whole.slice(0, columnsMax);
   const dashes: number[] = [];
   let column = text.length - text.trimStart().length;
@@ -59,12 +59,12 @@ function readLine(whole: string): Line {
   return { text: rest, column, dashes, key: key === null ? undefined : (key[1] ?? key[2] ?? key[3]) };
 }
 
-function dashesOf({ dashes }: Line): readonly string[] {
+function dashesOf({ dashes }: DocumentLine): readonly string[] {
   return dashes.map(() => "*");
 }
 
 /** The keys that enclose a line, outermost first. */
-function ancestors(above: readonly Line[], own: Line): readonly string[] {
+function ancestors(above: readonly DocumentLine[], own: DocumentLine): readonly string[] {
   const path: string[] = [];
   let column = own.dashes[0] ?? own.column;
   let isItem = own.dashes.length > 0;
@@ -141,13 +141,13 @@ function blockKey(lines: readonly string[], at: number, column: number): string 
   return undefined;
 }
 
-function valueOf(prefix: string, { key, column }: Line): string {
+function valueOf(prefix: string, { key, column }: DocumentLine): string {
   const behind = prefix.slice(prefix.indexOf(":", column + (key?.length ?? 0)) + 1);
   return behind.replace(/^\s*["']?/, "");
 }
 
 /** The lines of the item, or of the map, that a line belongs to. */
-function itemAround(lines: readonly string[], at: number, own: Line): string {
+function itemAround(lines: readonly string[], at: number, own: DocumentLine): string {
   const column = own.column;
   const isInside = (text: string): boolean => text.trim() === "" || readLine(text).column >= column;
   let from = at;
