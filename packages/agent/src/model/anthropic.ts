@@ -24,14 +24,14 @@ export const anthropic: Protocol = {
   streamed: (answer) => {
     const start = { ...envelope(answer), content: [], stop_reason: null };
     return [
-      named({ type: "message_start", message: start }),
+      formatEvent({ type: "message_start", message: start }),
       ...blocksOf(answer).flat(),
-      named({
+      formatEvent({
         type: "message_delta",
         delta: { stop_reason: stopReason(answer), stop_sequence: null },
         usage: { output_tokens: 1 },
       }),
-      named({ type: "message_stop" }),
+      formatEvent({ type: "message_stop" }),
     ];
   },
 };
@@ -93,12 +93,12 @@ function blocksOf(answer: ModelAnswer): readonly (readonly string[])[] {
 
 function block(index: number, start: object, deltas: readonly object[]): readonly string[] {
   return [
-    named({ type: "content_block_start", index, content_block: start }),
-    ...deltas.map((delta) => named({ type: "content_block_delta", index, delta })),
-    named({ type: "content_block_stop", index }),
+    formatEvent({ type: "content_block_start", index, content_block: start }),
+    ...deltas.map((delta) => formatEvent({ type: "content_block_delta", index, delta })),
+    formatEvent({ type: "content_block_stop", index }),
   ];
 }
 
-function named(data: { readonly type: string; readonly [member: string]: Json }): string {
+function formatEvent(data: { readonly type: string; readonly [member: string]: Json }): string {
   return event(data, data.type);
 }

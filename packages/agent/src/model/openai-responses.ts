@@ -86,13 +86,13 @@ function itemsOf(answer: ModelAnswer): readonly Json[] {
     id: `fc_${callId(answer, index)}`,
     call_id: `call_${callId(answer, index)}`,
     status: "completed",
-    ...named(tool),
+    ...splitToolName(tool),
     arguments: input,
   }));
 }
 
 /** A tool in a namespace is written `namespace/tool` in scripts. */
-function named(tool: string): { readonly name: string; readonly namespace?: string } {
+function splitToolName(tool: string): { readonly name: string; readonly namespace?: string } {
   const [namespace = "", name] = tool.split("/");
   return name === undefined ? { name: tool } : { namespace, name };
 }

@@ -47,7 +47,7 @@ async function decideAgain(folder: string, size: number): Promise<DecidedFound> 
   return await decideExportAgain(folder, size, (seq) => progress.at(seq - (seq % progressStride)));
 }
 
-const named = ({ name, id }: VerifierKey): string => `${name}+${id}`;
+const formatKey = ({ name, id }: VerifierKey): string => `${name}+${id}`;
 
 /** The output of the verifiers in verify/, and `deep` if it was requested. */
 function toExportJson(
@@ -63,8 +63,8 @@ function toExportJson(
     size: checkpoint?.size ?? null,
     root: checkpoint?.root.toString("hex") ?? null,
     key_given: key.length > 0,
-    signed_by: signedBy.map(named),
-    cosigned_by: cosignedBy.map(named),
+    signed_by: signedBy.map(formatKey),
+    cosigned_by: cosignedBy.map(formatKey),
     witnesses: witness.length,
     evidence: !chain,
     rows,
@@ -88,7 +88,7 @@ function shownText(
   return [
     (deep && differsText(deep)) ?? verdict,
     `  ledger     ${visible(checkpoint?.origin ?? "not known")}`,
-    `  signed     ${visible(signedBy.map(named).join(", ")) || "by nobody who counts"}`,
+    `  signed     ${visible(signedBy.map(formatKey).join(", ")) || "by nobody who counts"}`,
     ...(witness.length === 0 ? [] : [`  cosigned   by ${cosignedBy.length} of the ${witness.length} witnesses given`]),
     ...(chain ? [] : [`  contracts  ${contracts}`, `  erased     ${erasedParts} parts`]),
     ...(deep === undefined ? [] : decidedLines(deep, 11)),

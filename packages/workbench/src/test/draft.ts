@@ -30,7 +30,7 @@ export class Drafts {
   /** The members of a call in a map. They override the template that it names, which overrides the surrounding case. */
   within(sheet: Sheet, around: Draft): Draft {
     const like = sheet.scalar("like");
-    const template = like === undefined ? undefined : sheet.named(like, "template", this.#templates);
+    const template = like === undefined ? undefined : sheet.resolveName(like, "template", this.#templates);
     return over(template === undefined ? around : over(around, template), this.own(sheet));
   }
 
@@ -50,12 +50,12 @@ export class Drafts {
   /** A fixture's name, facts, `{ from: fixture, ... }`, or null. */
   #platform(sheet: Sheet, node: YamlNode): JsonObject | null {
     if (node.kind === "scalar")
-      return node.value === null ? null : (sheet.named(node, "fixture", this.#fixtures) ?? null);
+      return node.value === null ? null : (sheet.resolveName(node, "fixture", this.#fixtures) ?? null);
     const from = node.kind === "map" ? node.entries.get("from")?.value : undefined;
     if (node.kind !== "map" || from?.kind !== "scalar") return sheet.object(node, "platform");
     const entries = new Map([...node.entries].filter(([name]) => name !== "from"));
     const changes: YamlMap = { ...node, entries };
-    return merge(sheet.named(from, "fixture", this.#fixtures) ?? new Map(), sheet.object(changes, "platform"));
+    return merge(sheet.resolveName(from, "fixture", this.#fixtures) ?? new Map(), sheet.object(changes, "platform"));
   }
 
   /** The members of a call without those that it leaves out: `without: [platform.price]`. */

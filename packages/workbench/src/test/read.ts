@@ -152,7 +152,7 @@ class Reader {
     if (others.length > 0)
       sheet.wrong("twice", `a decision has one of ${decisionActs.map((name) => `\`${name}:\``).join(", ")}`);
     const by = sheet.scalar(act);
-    if (by !== undefined && act !== "cancel") sheet.named(by, "person", this.#people);
+    if (by !== undefined && act !== "cancel") sheet.resolveName(by, "person", this.#people);
     const scope = sheet.oneOf("scope", "scope", ["call", "tool", "rule"] as const);
     if (scope !== undefined && act !== "deny") sheet.wrong("literal", "`scope:` belongs to `deny:`");
     const approval = this.#nameAbove(sheet.scalar("approval"), "approval", progress) ?? latest;

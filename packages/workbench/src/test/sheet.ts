@@ -111,7 +111,7 @@ export class Sheet {
   }
 
   /** The thing that a scalar names: one of those under the plural of `what`. */
-  named<Thing>(scalar: YamlScalar, what: string, known: ReadonlyMap<string, Thing>): Thing | undefined {
+  resolveName<Thing>(scalar: YamlScalar, what: string, known: ReadonlyMap<string, Thing>): Thing | undefined {
     const found = known.get(scalar.text);
     if (found !== undefined) return found;
     const hint = didYouMean(scalar.text, known.keys(), `name it under \`${what}s:\``);

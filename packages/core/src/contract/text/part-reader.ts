@@ -41,7 +41,7 @@ export class PartReader {
   }
 
   /** A map whose keys anyone may choose: its values as `read` returns them, without those that it cannot read. */
-  named<Part>(
+  readNamedParts<Part>(
     map: YamlMap,
     key: string,
     read: (node: YamlNode, span: Span, name: string) => Part | undefined,
@@ -129,7 +129,7 @@ export class PartReader {
   }
 
   lets(map: YamlMap): ReadonlyMap<string, Syntax> {
-    return this.named(map, "let", (node, span, name) => {
+    return this.readNamedParts(map, "let", (node, span, name) => {
       const isExpression = node.kind === "scalar";
       if (!isExpression) this.report.add("shape", node.span, `\`${name}\` is an expression`);
       const syntax = isExpression ? this.written(node).syntax : undefined;

@@ -44,7 +44,7 @@ function readOnce(file: SourceFile, report: Report, repaired?: Repaired): Contra
     file,
     name: name?.text ?? "",
     span: name?.span ?? root.span,
-    limits: reader.named(root, "limits", (node) => node),
+    limits: reader.readNamedParts(root, "limits", (node) => node),
     platform: root.entries.get("platform")?.value,
     sensitive: reader.listed(root, "sensitive"),
     subject: reader.listed(root, "subject"),
@@ -52,8 +52,8 @@ function readOnce(file: SourceFile, report: Report, repaired?: Repaired): Contra
     approval: readApproval(reader, root, { isOfTool: true }),
     requires: readRequires(reader, root),
     lets: reader.lets(root),
-    tools: reader.named(root, "tools", (node, span, tool) => readTool(reader, tool, node, span), false),
-    counters: reader.named(root, "counters", (node, span) => readCounter(reader, node, span)),
+    tools: reader.readNamedParts(root, "tools", (node, span, tool) => readTool(reader, tool, node, span), false),
+    counters: reader.readNamedParts(root, "counters", (node, span) => readCounter(reader, node, span)),
     rules: reader.items(root, "rules").flatMap((node) => readRule(reader, node) ?? []),
   };
 }
@@ -71,7 +71,7 @@ export function readMandate(file: SourceFile, report: Report): MandateDocument |
       "for none at all, write `contracts: []`",
     );
   const submaps = (key: string): ReadonlyMap<string, YamlMap> =>
-    reader.named(root, key, (node, _, name) => reader.asMap(node, `\`${key}.${name}\``), false);
+    reader.readNamedParts(root, key, (node, _, name) => reader.asMap(node, `\`${key}.${name}\``), false);
   return {
     name: reader.name(root, "mandate")?.text ?? "",
     contracts: reader.items(root, "contracts").flatMap((node) => readEntry(reader, node) ?? []),

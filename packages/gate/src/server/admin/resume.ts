@@ -99,7 +99,7 @@ async function appendResume(
   };
   const done = await appendRow(adminEvents, request, append, true);
   const { lost, forked } = loss;
-  return { ...done, lost, forked, mode: before.mode, counters: named(live, reset) };
+  return { ...done, lost, forked, mode: before.mode, counters: toResumedCounters(live, reset) };
 }
 
 /**
@@ -130,7 +130,7 @@ async function resetIn({ ledger, adminEvents }: Offline, request: ResumeRequest)
     await resetAll(transaction, reset, now);
     return resumeBody(undefined, { reset: namesOf(reset), unknown: [] });
   });
-  return { ...done, counters: named([...reset.values()], reset) };
+  return { ...done, counters: toResumedCounters([...reset.values()], reset) };
 }
 
 async function resetAll(transaction: AppendTransaction, reset: Reset, now: number): Promise<void> {
@@ -180,7 +180,7 @@ function namesOf(reset: Reset): ReadonlyMap<string, string> {
   return new Map([...reset].map(([digest, { name }]) => [digest, name]));
 }
 
-function named(counters: readonly Counter[], reset: Reset): readonly ResumedCounter[] {
+function toResumedCounters(counters: readonly Counter[], reset: Reset): readonly ResumedCounter[] {
   return counters.map(({ identity, name, window }) => ({ name, window, isReset: reset.has(counterDigest(identity)) }));
 }
 

@@ -129,7 +129,7 @@ export function eventsOf(row: StoredRow, subjects: ReadonlyMap<number, Subject>)
     subject: Subject | null = null,
   ): LedgerEvent => {
     const place = { row: row.seq, index };
-    const of = subject === null ? {} : named(subject);
+    const of = subject === null ? {} : describeSubject(subject);
     return {
       id: idOf(row.seq, index, hash),
       type,
@@ -162,7 +162,7 @@ function typeOf(leaf: Leaf, { evidence }: StoredRow): EventType | undefined {
   return readResume(leaf, evidence)?.lost === undefined ? byAct[leaf.act] : "ledger.broken";
 }
 
-function named({ row, hash, tool, rules }: Subject): Readonly<Record<string, unknown>> {
+function describeSubject({ row, hash, tool, rules }: Subject): Readonly<Record<string, unknown>> {
   return { approval: approvalId(row, hash), tool, rules };
 }
 
@@ -205,7 +205,7 @@ export function remindsAt(at: number, decideBy: number): number {
 /** The reminder of an approval that still waits. No row records it: its id is that of the event that opened it. */
 export function reminderOf(subject: Subject, decideBy: number): LedgerEvent {
   const { row, hash, at } = subject;
-  const data = { row, hash, ...named(subject), status: "pending", decide_by: decideBy };
+  const data = { row, hash, ...describeSubject(subject), status: "pending", decide_by: decideBy };
   const id = `${idOf(row, 0, hash)}-expiring`;
   return { id, type: "approval.expiring", at: remindsAt(at, decideBy), place: null, subject, data };
 }

@@ -40,7 +40,7 @@ export type KeyRequest<Body = unknown> =
   | { readonly act: "revoke" | "rotate" | "update"; readonly name: string; readonly body: Body };
 
 /** Identifies the key that a path names. */
-type Named = Pick<KeyRecord, "name" | "tenant">;
+type KeyIdentity = Pick<KeyRecord, "name" | "tenant">;
 
 /** Lists keys. The root's administrators see the keys of all tenants; a tenant's administrators see their own. */
 export async function listKeys(ring: KeyRing, { tenant }: KeyAdmin): Promise<readonly KeyJson[]> {
@@ -278,7 +278,7 @@ function rotated(old: KeyRecord, digest: string, { overlapMs, expires }: RotateR
  */
 const noSuchKey = "no key has that name; `svc-gate keys list` shows the names";
 
-function liveKey(ring: KeyRing, named: Named): Result<KeyRecord, Refusal> {
+function liveKey(ring: KeyRing, named: KeyIdentity): Result<KeyRecord, Refusal> {
   const record = ring.known.standing(named)?.record;
   if (record?.name !== named.name) return bad(refuse("not-found", noSuchKey));
   if (record.revoked) return bad(refuse("conflict", `the key ${quote(named.name)} is revoked`));

@@ -24,18 +24,18 @@ export function findInNames(documents: readonly ContractDocument[]): readonly Fi
   ];
 }
 
-interface Named {
+interface DeclaredName {
   readonly name: string;
   readonly span: Span;
   /** The tool that the name means; names of one tool may look alike. */
   readonly tool?: string;
 }
 
-function namedIn(section: ReadonlyMap<string, { readonly span: Span }>): readonly Named[] {
+function namedIn(section: ReadonlyMap<string, { readonly span: Span }>): readonly DeclaredName[] {
   return [...section].map(([name, { span }]) => ({ name, span }));
 }
 
-function factsOf({ platform }: ContractDocument): readonly Named[] {
+function factsOf({ platform }: ContractDocument): readonly DeclaredName[] {
   return propertiesOf(platform).map(([name, { key }]) => ({ name, span: key.span }));
 }
 
@@ -43,7 +43,7 @@ function unusedIn(document: ContractDocument): readonly Finding[] {
   const bound = boundIn(document);
   const conditions = new Set([...readIn(conditionsOf(document)), ...bound]);
   const anywhere = new Set([...conditions, ...readIn(reasonsOf(document))]);
-  const unused = (root: string, named: readonly Named[], read: ReadonlySet<string>): readonly Named[] =>
+  const unused = (root: string, named: readonly DeclaredName[], read: ReadonlySet<string>): readonly DeclaredName[] =>
     named.filter(({ name }) => !read.has(root) && !read.has(`${root}.${name}`));
   const shown = (name: string): string => (anywhere.has(name) ? "; a reason shows it" : "");
   return [
@@ -118,10 +118,11 @@ function memberOfRoot(syntax: Syntax): string | undefined {
 }
 
 /** The later one of two names whose difference is easily overlooked. */
-function lookAlikes(what: string, named: readonly Named[]): readonly Finding[] {
+function lookAlikes(what: string, named: readonly DeclaredName[]): readonly Finding[] {
   const found: Finding[] = [];
   for (const [at, { name, span, tool }] of named.entries()) {
-    const isOther = (other: Named): boolean => other.name !== name && (tool === undefined || other.tool !== tool);
+    const isOther = (other: DeclaredName): boolean =>
+      other.name !== name && (tool === undefined || other.tool !== tool);
     const twin = named.slice(0, at).find((other) => isOther(other) && looksLike(other.name, name));
     const mixed = twin === undefined && looksLike(name, name);
     if (twin === undefined && !mixed) continue;
