@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import type { Scripts } from "../model/script.ts";
 import { startModel, type ScriptedModel } from "../model/server.ts";
-import type { DoctorHost, Place, SettingsFile } from "./host.ts";
+import type { DoctorHost, StartContext, SettingsFile } from "./host.ts";
 import { replaceFolder } from "./namespaces.ts";
 import { startStandIn, type StandIn } from "./stand-in.ts";
 
@@ -16,7 +16,7 @@ export interface Room {
   readonly model: ScriptedModel;
   /** Puts files in place of the machine's settings, if the doctor may do that. */
   readonly replaceMachineFiles: (files: readonly SettingsFile[]) => void;
-  readonly placeWith: (version: string, settings: Pick<Place, "user" | "project">) => Place;
+  readonly placeWith: (version: string, settings: Pick<StartContext, "user" | "project">) => StartContext;
 }
 
 /**

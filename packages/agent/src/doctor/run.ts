@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { BadInput } from "../bad-input.ts";
 import { shellWord } from "../shell-word.ts";
-import type { DoctorHost, Place, Start } from "./host.ts";
+import type { DoctorHost, StartContext, Start } from "./host.ts";
 
 /** The installed host. */
 export interface Installed {
@@ -36,7 +36,7 @@ const nowhere = "http://127.0.0.1:9";
  */
 export async function runHost(
   program: string,
-  { home, workspace, temporary }: Place,
+  { home, workspace, temporary }: StartContext,
   { words, env, files }: Start,
   inTerminal?: () => boolean,
 ): Promise<string> {

@@ -4,7 +4,7 @@ import { BadInput } from "../bad-input.ts";
 import type { OfferedTool } from "../model/protocol.ts";
 import type { ScriptedModel } from "../model/server.ts";
 import { copiesOf, isOfMachine, readFiles, type Copies } from "./files.ts";
-import type { DoctorHost, Listing, Place, SettingsFile } from "./host.ts";
+import type { DoctorHost, Listing, StartContext, SettingsFile } from "./host.ts";
 import { hosts } from "./hosts.ts";
 import { mergedJson } from "./redirect.ts";
 import { inRoom, type Room } from "./room.ts";
@@ -73,7 +73,7 @@ function settingsFor(
   host: DoctorHost,
   { settings }: Listing,
   { user, project }: Copies,
-): Pick<Place, "user" | "project"> {
+): Pick<StartContext, "user" | "project"> {
   const [first = { path: "", text: "{}" }] = user;
   return {
     user: [{ ...first, text: settings(first.text) }],

@@ -1,5 +1,5 @@
 /** What the four protocols have in common: reading a request, and writing an answer whole or in pieces. */
-import type { Message, Place, ScriptedTurn } from "./script.ts";
+import type { Message, ScriptPosition, ScriptedTurn } from "./script.ts";
 
 /** A JSON value of a host's request, before it is read. */
 export type Json = any;
@@ -20,7 +20,7 @@ export interface ModelRequest {
 }
 
 /** An answer to be written. */
-export interface ModelAnswer extends Place {
+export interface ModelAnswer extends ScriptPosition {
   readonly says: ScriptedTurn;
   /** The model's name as in the request. */
   readonly model: string;
@@ -48,7 +48,7 @@ export function offeredTool(name: Json, description: Json, schema: Json): Offere
 }
 
 /** Returns the id of a call. It is the same whenever the request is repeated. */
-export function callId({ script, turn }: Place, index: number): string {
+export function callId({ script, turn }: ScriptPosition, index: number): string {
   return `${script ?? "none"}_${turn}_${index}`.replaceAll(/[^\w-]/g, "_");
 }
 

@@ -28,7 +28,7 @@ export interface Message {
 }
 
 /** Where in which script a request is. */
-export interface Place {
+export interface ScriptPosition {
   /** Undefined if no text of the user has a marker. */
   readonly script: string | undefined;
   readonly turn: number;
@@ -40,8 +40,8 @@ const marker = /\[\[([\w.-]+)\]\]/g;
  * Finds the place in the script by the last marker in the user's texts and the number of model turns after it. So a
  * repeated request gets the same answer, and a sub-agent with a marker of its own has its own script.
  */
-export function placeIn(messages: readonly Message[]): Place {
-  let place: Place = { script: undefined, turn: 0 };
+export function placeIn(messages: readonly Message[]): ScriptPosition {
+  let place: ScriptPosition = { script: undefined, turn: 0 };
   let before: Message["from"] = "user";
   for (const { from, text } of messages) {
     const name = from === "user" ? [...text.matchAll(marker)].at(-1)?.[1] : undefined;
@@ -54,7 +54,7 @@ export function placeIn(messages: readonly Message[]): Place {
 }
 
 /** Returns the turn at that place. A model without a script, or at its end, says a text and calls nothing. */
-export function turnAt(scripts: Scripts, { script, turn }: Place): ScriptedTurn {
+export function turnAt(scripts: Scripts, { script, turn }: ScriptPosition): ScriptedTurn {
   if (script === undefined) return "This conversation has no script.";
   const turns = Object.hasOwn(scripts, script) ? scripts[script] : undefined;
   return turns === undefined ? `The script ${script} does not exist.` : (turns[turn] ?? "The script has ended.");

@@ -9,10 +9,10 @@ import { gemini } from "./gemini.ts";
 import { openaiChat } from "./openai-chat.ts";
 import { openaiResponses } from "./openai-responses.ts";
 import type { ModelAnswer, OfferedTool, Protocol } from "./protocol.ts";
-import { filled, placeIn, turnAt, type Place, type Scripts, type ToolResult } from "./script.ts";
+import { filled, placeIn, turnAt, type ScriptPosition, type Scripts, type ToolResult } from "./script.ts";
 
 /** What one request showed the model. It has no header, so no key. */
-export interface Shown extends Place {
+export interface Shown extends ScriptPosition {
   /** The results of tools, oldest first. */
   readonly results: readonly ToolResult[];
   /** The tools that the host offered. */

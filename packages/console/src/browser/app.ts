@@ -22,14 +22,14 @@ const places = [
   ["/access", "Access", ["approve", "receipts", "admin"]],
 ] as const;
 
-type Place = (typeof places)[number];
+type NavEntry = (typeof places)[number];
 
-function placesOf({ scopes }: SessionJson): readonly Place[] {
+function placesOf({ scopes }: SessionJson): readonly NavEntry[] {
   return places.filter(([, , needed]) => needed.some((scope) => scopes.includes(scope)));
 }
 
 /** The page that a person sees first. A key of an administrator alone cannot read the inbox. */
-function homeOf(session: SessionJson): Place[0] {
+function homeOf(session: SessionJson): NavEntry[0] {
   return placesOf(session)[0]?.[0] ?? "/";
 }
 

@@ -32,22 +32,22 @@ export type Path = readonly (number | string)[];
 
 /** A member of two inputs. */
 export interface MemberComparison {
-  readonly place: Place | undefined;
+  readonly place: PathNode | undefined;
   /** Undefined if only the second input has the member. */
   readonly before: Json | undefined;
   readonly isSame: boolean;
 }
 
 /** A path from its end: many values of a large input share the start of their paths. */
-interface Place {
-  readonly within: Place | undefined;
+interface PathNode {
+  readonly within: PathNode | undefined;
   readonly step: number | string;
 }
 
 /** Compares two values member by member. Objects and lists that both have are compared by what is in them. */
 export function compareMembers(before: Json, now: Json): readonly MemberComparison[] {
   const found: MemberComparison[] = [];
-  const visit = (one: Json | undefined, other: Json | undefined, within: Place | undefined): void => {
+  const visit = (one: Json | undefined, other: Json | undefined, within: PathNode | undefined): void => {
     if (isObject(one) && isObject(other))
       for (const name of new Set([...other.keys(), ...one.keys()]))
         visit(one.get(name), other.get(name), { within, step: name });
@@ -61,7 +61,7 @@ export function compareMembers(before: Json, now: Json): readonly MemberComparis
 }
 
 /** The path of a place. */
-export function pathOf(place: Place | undefined): Path {
+export function pathOf(place: PathNode | undefined): Path {
   return place === undefined ? [] : [...pathOf(place.within), place.step];
 }
 

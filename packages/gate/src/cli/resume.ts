@@ -17,7 +17,7 @@ export interface ResumeOptions extends RestoreOptions {
   readonly accept?: string | undefined;
 }
 
-type Place = Parameters<typeof resumeAfterRestore>[0];
+type LedgerToResume = Parameters<typeof resumeAfterRestore>[0];
 
 /**
  * `svc-gate resume`: the only way to continue if the pin has seen more rows than exist. Writes a row that records the
@@ -31,7 +31,7 @@ export async function resumeCommand(backup: string | undefined, options: ResumeO
     reason: readReason(options.reason),
     reset,
   };
-  const place: Place = {
+  const place: LedgerToResume = {
     ...offlinePlace(dataDir, tenant, pin),
     acceptSigningKey: readAccept(options.accept),
     askOthers: othersOf(tenant, options.seen ?? []),
@@ -43,7 +43,7 @@ export async function resumeCommand(backup: string | undefined, options: ResumeO
 }
 
 async function afterRestoring(
-  place: Place,
+  place: LedgerToResume,
   resuming: Parameters<typeof resumeAfterRestore>[1],
   backup: string | undefined,
   options: ResumeOptions,

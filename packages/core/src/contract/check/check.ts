@@ -3,7 +3,7 @@ import { checkCall, checkMacro } from "./calls.ts";
 import { roots, walk, type Core, type Root } from "../core/core.ts";
 import type { DiagnosticCode } from "../text/diagnostic-codes.ts";
 import type { Report, Span } from "../text/diagnostic.ts";
-import { intersect, nullFacts, pathOf, same, type CheckedExpression, type Facts, type Place } from "./facts.ts";
+import { intersect, nullFacts, pathOf, same, type CheckedExpression, type Facts, type FactSpan } from "./facts.ts";
 import { binaryType, defaultText, literalType, textOf, untypedHint } from "./check-types.ts";
 import { reservedName } from "../core/counter.ts";
 import { isExact, negate as negateExact } from "../value/rational.ts";
@@ -132,7 +132,7 @@ export class Checker {
   }
 
   /** Reports a problem and returns the node that replaces the faulty one. */
-  refuse({ span, facts }: Place, code: DiagnosticCode, message: string, hint?: string): CheckedExpression {
+  refuse({ span, facts }: FactSpan, code: DiagnosticCode, message: string, hint?: string): CheckedExpression {
     this.scope.report.add(code, span, message, hint);
     return same({ op: "broken", type: broken, span }, facts);
   }
@@ -307,7 +307,7 @@ export class Checker {
     );
   }
 
-  #unknown(place: Place, what: "limit" | "counter", name: string, known: Iterable<string>): CheckedExpression {
+  #unknown(place: FactSpan, what: "limit" | "counter", name: string, known: Iterable<string>): CheckedExpression {
     const hint = didYouMean(name, known, `declare it under \`${what}s:\``);
     return this.refuse(place, `unknown-${what}`, `there is no ${what} \`${name}\``, hint);
   }
@@ -352,7 +352,7 @@ export class Checker {
     return same({ op: "member", of, name, type: narrowed, span }, facts);
   }
 
-  #unknownField(place: Place, of: Core, type: RecordType, name: string): CheckedExpression {
+  #unknownField(place: FactSpan, of: Core, type: RecordType, name: string): CheckedExpression {
     const hint = didYouMean(name, type.fields.keys(), `declare \`${name}\` under the \`properties\` of its schema`);
     return this.refuse(place, "unknown-member", `\`${textOf(of.span)}\` has no member \`${name}\``, hint);
   }

@@ -15,7 +15,7 @@ export interface CheckedExpression {
 }
 
 /** A piece of an expression, and the facts that hold there. */
-export interface Place {
+export interface FactSpan {
   readonly span: Span;
   readonly facts: Facts;
 }

@@ -9,7 +9,7 @@ export interface PlacesOptions {
   readonly refusal: (ofKey: number, all: number) => string;
 }
 
-interface Place {
+interface TakenPlace {
   /** Asks its request to end; undefined if it cannot. */
   readonly leave: (() => void) | undefined;
 }
@@ -20,7 +20,7 @@ interface Place {
  */
 export class Places {
   readonly #options: PlacesOptions;
-  readonly #places = new Shares<Place>();
+  readonly #places = new Shares<TakenPlace>();
 
   constructor(options: PlacesOptions) {
     this.#options = options;
@@ -43,7 +43,7 @@ export class Places {
     const [ofKey, all] = [places.of(key), places.size];
     const full = bad(refuse("too-many-waiting", refusal(ofKey, all)));
     if (ofKey >= ofKeyMax) return full;
-    const place: Place = { leave };
+    const place: TakenPlace = { leave };
     places.add(place, key);
     if (all >= max) {
       const [greatest = []] = places.pastShare(max);

@@ -22,7 +22,7 @@ export function findInApprovals(subjects: readonly Subject[], policySet: PolicyS
   ];
 }
 
-interface Place {
+interface SubjectPlan {
   readonly subject: Subject;
   readonly plan: ToolPlan;
 }
@@ -42,7 +42,7 @@ function rulesWithoutAsking({ rules }: ContractDocument): readonly Finding[] {
 }
 
 /** The approvals of the contract and its tools: the defaults of their rules. */
-function sharedApprovals(document: ContractDocument, places: readonly Place[]): readonly Finding[] {
+function sharedApprovals(document: ContractDocument, places: readonly SubjectPlan[]): readonly Finding[] {
   const found = places.flatMap((place) => {
     const tool = document.tools.get(place.subject.tool);
     if (tool?.approval === undefined) return [];
@@ -60,7 +60,7 @@ function sharedApprovals(document: ContractDocument, places: readonly Place[]): 
 }
 
 /** Does an approval of the tool use the default of a member? Rules in observe mode count: they may decide later. */
-function isUsed({ subject, plan }: Place, member: Member): boolean {
+function isUsed({ subject, plan }: SubjectPlan, member: Member): boolean {
   const { route, document } = subject;
   // In assist mode a softened BLOCK needs everything that the tool's approvals need.
   if (plan.routes.some(({ rules }) => rules.some(({ verdict, final }) => verdict === "BLOCK" && !final))) return true;
