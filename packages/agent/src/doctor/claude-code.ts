@@ -30,7 +30,7 @@ export const claudeCode: DoctorHost = {
     const { permissions } = redirect.settingsIn(text) as { readonly permissions?: { readonly defaultMode?: unknown } };
     return permissions?.defaultMode === "dontAsk";
   },
-  redirected,
+  redirect: redirectSettings,
   cases: () => [...commonCases({ install, remedies, hasWrite: true }), ...ownCases],
   calls: (file) => usualCalls(file, "Bash", ["Write", { file_path: file, content: "written" }]),
   start: ({ home, workspace, temporary, model, key, user, project }, prompt) => {
@@ -108,7 +108,7 @@ function isHttpHook(hook: Members): hook is { readonly url: string } {
   return typeof url === "string" && url.includes("/hooks/claude-code");
 }
 
-function redirected(text: string, redirection: Redirection): string {
+function redirectSettings(text: string, redirection: Redirection): string {
   const settings = redirect.settingsIn(text);
   const { env, hooks } = settings as { readonly env?: Members; readonly hooks?: Members };
   return JSON.stringify({

@@ -25,7 +25,7 @@ export const codex: DoctorHost = {
   check: (file) => {
     if (!isToml(file.text)) redirect.checkJson(file);
   },
-  redirected: (text, redirection) =>
+  redirect: (text, redirection) =>
     isToml(text)
       ? redirectedToml(text, redirection)
       : JSON.stringify(redirect.redirectedHooks(redirect.settingsIn(text), redirection)),

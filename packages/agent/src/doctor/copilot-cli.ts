@@ -24,7 +24,7 @@ export const copilotCli: DoctorHost = {
       : undefined;
   },
   isGrantMode: () => true,
-  redirected,
+  redirect: redirectSettings,
   cases: () => [...commonCases({ install, hasWrite: true }), ...ownCases],
   calls: (file) => usualCalls(file, "bash", ["create", { path: file, file_text: "written" }]),
   start: ({ home, workspace, model, user, project }, prompt) => {
@@ -55,7 +55,7 @@ function jsonFiles(folder: string): readonly string[] {
   return readdirSync(folder).flatMap((name) => (name.endsWith(".json") ? [join(folder, name)] : []));
 }
 
-function redirected(text: string, redirection: Redirection): string {
+function redirectSettings(text: string, redirection: Redirection): string {
   const settings = redirect.settingsIn(text);
   return JSON.stringify({ ...settings, ...redirect.redirectedHooks(settings, redirection, "bash") });
 }

@@ -30,7 +30,7 @@ export interface Copies {
 
 export function copiesOf(agent: DoctorHost, files: readonly SettingsFile[], redirection: Redirection): Copies {
   const ofUser = new Set(agent.files());
-  const copies = files.map(({ path, text }) => ({ path, text: agent.redirected(text, redirection) }));
+  const copies = files.map(({ path, text }) => ({ path, text: agent.redirect(text, redirection) }));
   const writerOf = (file: SettingsFile): keyof Copies =>
     isOfMachine(agent, file) ? "machine" : ofUser.has(file.path) ? "user" : "project";
   const of = (writer: keyof Copies): readonly SettingsFile[] => copies.filter((file) => writerOf(file) === writer);

@@ -22,7 +22,7 @@ export const geminiCli: DoctorHost = {
   },
   gateHookIn: (text) => (gateHooks(text).length > 0 ? "command" : undefined),
   isGrantMode: () => false, // a hook of Gemini CLI can only deny
-  redirected,
+  redirect: redirectSettings,
   cases: (files) => [
     ...commonCases({ install, remedies: { "no-hook": managed }, hasWrite: true }),
     ...ownCases(namesIn(files)),
@@ -64,7 +64,7 @@ function namesIn(files: readonly SettingsFile[]): readonly string[] {
   return files.flatMap(({ text }) => gateHooks(text).map(({ name, command }) => String(name ?? command)));
 }
 
-function redirected(text: string, redirection: Redirection): string {
+function redirectSettings(text: string, redirection: Redirection): string {
   const settings = redirect.settingsIn(text);
   return JSON.stringify({
     ...redirect.keptIn(settings, keptNames),

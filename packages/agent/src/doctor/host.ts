@@ -51,7 +51,7 @@ export interface DoctorHost {
   /** Throws if the host cannot read the text. By default the text must be a JSON object. */
   readonly check?: (file: SettingsFile) => void;
   /** A copy of settings whose hooks ask the doctor's gate with the doctor's key. */
-  readonly redirected: (text: string, redirection: Redirection) => string;
+  readonly redirect: (text: string, redirection: Redirection) => string;
   /** One text from a project's own files and from what a case adds. By default JSON. */
   readonly merged?: (own: readonly string[], added: unknown) => string;
   readonly cases: (files: readonly SettingsFile[]) => readonly Case[];

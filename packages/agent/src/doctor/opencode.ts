@@ -24,7 +24,7 @@ export const opencode: DoctorHost = {
     const { permission } = redirect.settingsIn(text);
     return permission === "deny" || (permission as { readonly "*"?: unknown } | undefined)?.["*"] === "deny";
   },
-  redirected,
+  redirect: redirectSettings,
   cases: () => [...commonCases({ install, remedies: { "no-hook": denyAll }, hasWrite: true }), ...ownCases],
   calls: (file) => usualCalls(file, "bash", ["write", { filePath: file, content: "written" }]),
   start: ({ home, workspace, model, version, user, project }, prompt) => {
@@ -62,7 +62,7 @@ function isOurs(plugin: unknown): plugin is readonly [string, object] {
   return /\/adapters\/opencode(?:\.mjs)?$/.test(String(file)) && typeof options === "object" && options !== null;
 }
 
-function redirected(text: string, { gate, keyFile, keepsHook }: Redirection): string {
+function redirectSettings(text: string, { gate, keyFile, keepsHook }: Redirection): string {
   const settings = redirect.settingsIn(text);
   const plugin = pluginsIn(text).flatMap((each) => {
     if (!isOurs(each)) return [each];
