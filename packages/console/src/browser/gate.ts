@@ -94,7 +94,7 @@ export function onRefused(listener: () => void): void {
 }
 
 /** Says that the gate has refused a request as one without a session. */
-export function refused(): void {
+export function reportRefusal(): void {
   if (pageSecret() !== undefined) whenRefused();
 }
 
@@ -109,7 +109,7 @@ async function askAt<Value>(url: string, request: Request): Promise<Answer<Value
   noteTime(found);
   const text = await found.text().catch(() => "");
   if (!found.ok) {
-    if (found.status === 401 && url !== sessionUrl) refused();
+    if (found.status === 401 && url !== sessionUrl) reportRefusal();
     return { ok: false, problem: problemIn(text, found.status) };
   }
   const isJson = found.headers.get("content-type")?.startsWith("application/json") === true;

@@ -1,4 +1,4 @@
-import { base, headers, refused } from "./gate.ts";
+import { base, headers, reportRefusal } from "./gate.ts";
 
 /** An event of the ledger (spec/events.md), as far as the page needs it. */
 export interface LiveEvent {
@@ -80,7 +80,7 @@ async function read(stop: AbortSignal): Promise<void> {
 async function readFrames(signal: AbortSignal, heard: () => void): Promise<void> {
   const sent = { ...headers({ background: true }), ...(last !== undefined && { "last-event-id": last }) };
   const answer = await fetch(`${base}/api/events`, { headers: sent, signal });
-  if (answer.status === 401) refused();
+  if (answer.status === 401) reportRefusal();
   if (answer.status === 400) last = undefined; // The ledger is another one now.
   if (!answer.ok || answer.body === null) return;
   setLive(true);

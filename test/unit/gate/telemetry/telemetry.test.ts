@@ -72,7 +72,7 @@ suite("the metrics in the text format of Prometheus", () => {
     observer.countAnswer(check, timings);
     observer.countAnswer({ ...check, toolName: "no.such.tool", routed: false }, timings);
     observer.flushed(2, 4);
-    observer.refused("queue-full");
+    observer.countRefusal("queue-full");
     observer.defect();
     observer.reloaded("refused");
     observer.anchorFailed("file sink");

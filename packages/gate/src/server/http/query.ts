@@ -1,6 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import { didYouMean, limits, quote, refuse } from "../../../../core/src/wire/mod.ts";
-import { Refused } from "../request/body.ts";
+import { RefusalError } from "../request/body.ts";
 import { readMoment } from "../settings/moment.ts";
 
 /** The query of a request's target. */
@@ -22,12 +22,12 @@ export function badQuery({ written, parameters }: Query, names: readonly string[
 /**
  * Reads the query of a path.
  *
- * @throws {Refused} if it, or the value of one of its parameters, is wrong
+ * @throws {RefusalError} if it, or the value of one of its parameters, is wrong
  */
 export function readQuery(request: FastifyRequest, parameters: Parameters = {}): URLSearchParams {
   const query = queryOf(request);
   const problem = badValue(query, parameters);
-  if (problem !== undefined) throw new Refused(refuse("invalid-query", problem));
+  if (problem !== undefined) throw new RefusalError(refuse("invalid-query", problem));
   return query.parameters;
 }
 
@@ -58,13 +58,13 @@ export function badValue(query: Query, parameters: Parameters): string | undefin
  * Reads `since` and `until`, in milliseconds since the epoch; undefined if they are absent.
  *
  * @param query with valid values
- * @throws {Refused} if the period ends before it starts
+ * @throws {RefusalError} if the period ends before it starts
  */
 export function readPeriod(query: URLSearchParams): Period {
   const moment = (name: string): number | undefined => readMoment(query.get(name) ?? "");
   const [since, until] = [moment("since"), moment("until")];
   if (since !== undefined && until !== undefined && since > until)
-    throw new Refused(refuse("invalid-query", '"since" must not be after "until"'));
+    throw new RefusalError(refuse("invalid-query", '"since" must not be after "until"'));
   return { since, until };
 }
 

@@ -13,7 +13,7 @@ import { isFramingLost, headTooLarge } from "./head.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
 import type { Valve } from "../admission/valve.ts";
-import { Refused, sendJson } from "../request/body.ts";
+import { RefusalError, sendJson } from "../request/body.ts";
 import { exchangeOf, identityOf, type Exchange } from "./exchange.ts";
 import type { Route } from "./route.ts";
 
@@ -92,8 +92,8 @@ export function sendRefusal(exchange: Exchange, refusal: Refusal, outlet: Refusa
 /** Counts and logs a refusal. */
 export function noteRefusal(exchange: Exchange, refusal: Refusal, { observer, log }: RefusalOutlet): void {
   const { status } = refusals[refusal.code];
-  observer.refused(refusal.code);
-  exchange.trace?.refused(refusal);
+  observer.countRefusal(refusal.code);
+  exchange.trace?.endWithRefusal(refusal);
   log.note(refusal.code, () => ({ ...identityOf(exchange), status, detail: refusal.detail }));
 }
 
@@ -134,7 +134,7 @@ export function toRefusal(
   logger: Logger,
   bodyBytesMax: number = limits.bodyBytesMax,
 ): Refusal {
-  if (error instanceof Refused) return error.refusal;
+  if (error instanceof RefusalError) return error.refusal;
   const { code, statusCode } = error as { readonly code?: string; readonly statusCode?: number };
   if (code === "FST_ERR_CTP_BODY_TOO_LARGE") {
     return refuse("body-too-large", `the body must not exceed ${bodyBytesMax} bytes`);
@@ -163,7 +163,7 @@ export function refuseConnection(
   const refusal = connectionRefusal(error.code);
   const { status, title } = refusals[refusal.code];
   const body = problemText(refusal);
-  observer.refused(refusal.code);
+  observer.countRefusal(refusal.code);
   log.note(refusal.code, () => ({ status, detail: refusal.detail }));
   const head = [
     `HTTP/1.1 ${status} ${title}`,

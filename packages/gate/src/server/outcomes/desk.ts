@@ -76,7 +76,7 @@ export class OutcomeDesk {
     if (!reporter.mayLower && leaf.key !== reporter.name) return bad(notTheReporter(reporter.name));
     const mayLower = reporter.mayLower && leaf.key !== reporter.name;
     if (!outcomeRows.hasOutcome(leaf))
-      return bad(refused(`row ${asked.seq} let no call through, so it has no outcome`));
+      return bad(refuseOutcome(`row ${asked.seq} let no call through, so it has no outcome`));
     const earlier = await outcomesOf(transaction, asked.seq);
     const standing = earlier.at(-1);
     const policy = this.#options.policy();
@@ -86,14 +86,14 @@ export class OutcomeDesk {
     const same = sameAmong(earlier, asked, mayLower);
     if (same !== undefined) return good({ ...same, warnings });
     if (earlier.length >= outcomesMax)
-      return bad(refused(`row ${asked.seq} has ${outcomesMax} outcomes already: nothing was changed`));
+      return bad(refuseOutcome(`row ${asked.seq} has ${outcomesMax} outcomes already: nothing was changed`));
     if (!outcomeRows.mayFollow(standing?.outcome, { ...asked, may_lower: mayLower }))
       return bad(
-        refused(`the outcome of row ${asked.seq} is ${standing?.outcome.status} already: nothing was changed`),
+        refuseOutcome(`the outcome of row ${asked.seq} is ${standing?.outcome.status} already: nothing was changed`),
       );
     const { outcomeWithinMs } = policy.policySet.approvals;
     if (at > leaf.at + outcomeWithinMs)
-      return bad(refused(`row ${asked.seq} is too old: an outcome is taken for ${hours(outcomeWithinMs)}`));
+      return bad(refuseOutcome(`row ${asked.seq} is too old: an outcome is taken for ${hours(outcomeWithinMs)}`));
     const outcome: outcomeRows.Outcome & { readonly seq: number; readonly at: number } = {
       row: asked.seq,
       hash: asked.hash,
@@ -134,7 +134,7 @@ const refDomain = "svc-gate/outcome-ref/1\n";
 
 const noSuchCheck = refuse("not-found", "no receipt has this number and this hash");
 
-function refused(sentence: string): Refusal {
+function refuseOutcome(sentence: string): Refusal {
   return refuse("outcome-refused", sentence);
 }
 
@@ -209,7 +209,9 @@ function memberOf(settled: readonly SettledCounter[]): Result<string | undefined
   if (members.size === 1 && only !== undefined) return good(only);
   const names = changed.map(({ owned }) => owned.counter.name).join(", ");
   return bad(
-    refused(`it is not clear which number "amount" replaces, because ${names} do not add up one member: leave it out`),
+    refuseOutcome(
+      `it is not clear which number "amount" replaces, because ${names} do not add up one member: leave it out`,
+    ),
   );
 }
 

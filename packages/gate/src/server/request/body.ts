@@ -26,7 +26,7 @@ export function invalid(sentence: string): Result<never, Refusal> {
 }
 
 /** A refusal that is thrown: the server sends it in place of an answer. */
-export class Refused extends Error {
+export class RefusalError extends Error {
   readonly refusal: Refusal;
 
   constructor(refusal: Refusal) {
@@ -35,10 +35,10 @@ export class Refused extends Error {
   }
 }
 
-/** Returns the value of a result. @throws {Refused} if it has none */
+/** Returns the value of a result. @throws {RefusalError} if it has none */
 export function required<Value>(result: Result<Value, Refusal>): Value {
   if (result.ok) return result.value;
-  throw new Refused(result.problem);
+  throw new RefusalError(result.problem);
 }
 
 /** Runs a function that reads members. A mistake in one is a refusal. */

@@ -82,7 +82,7 @@ export class Metrics implements GateObserver {
     if (decidedAt !== undefined) this.decisionTimes.add((decidedAt - at) / 1000);
   }
 
-  refused(code: RefusalCode): void {
+  countRefusal(code: RefusalCode): void {
     increment(this.refusals, code);
   }
 

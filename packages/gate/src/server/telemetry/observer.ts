@@ -68,7 +68,7 @@ export interface GateObserver {
    * @param ms the time of its commit
    */
   flushed(calls: number, ms: number): void;
-  refused(code: RefusalCode): void;
+  countRefusal(code: RefusalCode): void;
   /** The engine failed on a rule. The call was blocked, and somebody must investigate. */
   defect(): void;
   reloaded(outcome: ReloadOutcome): void;

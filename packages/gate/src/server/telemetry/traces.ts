@@ -19,7 +19,7 @@ export interface Trace {
   /** 32 hex digits; the caller's id if the request has a `traceparent`. */
   readonly id: string;
   endWithAnswer(check: AnsweredCheck, timings: CheckTimings): void;
-  refused(refusal: Refusal): void;
+  endWithRefusal(refusal: Refusal): void;
 }
 
 /** Sends spans. It never delays a check: spans that the collector does not accept in time are dropped. */
@@ -233,7 +233,7 @@ class CheckSpan implements Trace {
     this.#span.end(this.#epoch + from);
   }
 
-  refused({ code }: Refusal): void {
+  endWithRefusal({ code }: Refusal): void {
     const { status } = refusals[code];
     this.#span.setAttributes({ "http.response.status_code": status, "error.type": code });
     if (status >= 500) this.#span.setStatus({ code: this.#sdk.api.SpanStatusCode.ERROR });
