@@ -1,6 +1,6 @@
 /** Holds the three ledgers of one case against each other and against the case. */
 import { existsSync, readFileSync } from "node:fs";
-import type { Shown } from "../../packages/agent/src/model/server.ts";
+import type { ShownRequest } from "../../packages/agent/src/model/server.ts";
 import type { Driver, Ended, Expected, HostCase } from "./case.ts";
 import type { Receipt } from "./fixture.ts";
 
@@ -16,7 +16,7 @@ export interface Ledgers {
   readonly witness: readonly WitnessLine[];
   /** The content of a file that only a command can have read. */
   readonly secret: string | undefined;
-  readonly shown: readonly Shown[];
+  readonly shown: readonly ShownRequest[];
   /** Empty if the gate was a bad one. */
   readonly receipts: readonly Receipt[];
   readonly ended: Ended;

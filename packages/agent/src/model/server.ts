@@ -12,7 +12,7 @@ import type { ModelAnswer, OfferedTool, Protocol } from "./protocol.ts";
 import { filled, placeIn, turnAt, type ScriptPosition, type Scripts, type ToolResult } from "./script.ts";
 
 /** What one request showed the model. It has no header, so no key. */
-export interface Shown extends ScriptPosition {
+export interface ShownRequest extends ScriptPosition {
   /** The results of tools, oldest first. */
   readonly results: readonly ToolResult[];
   /** The tools that the host offered. */
@@ -21,7 +21,7 @@ export interface Shown extends ScriptPosition {
 
 export interface ScriptedModel extends Listening {
   /** Every request so far, oldest first. */
-  readonly shown: readonly Shown[];
+  readonly shown: readonly ShownRequest[];
   /** Requests that are not in a known protocol, as `METHOD /path`. */
   readonly strange: readonly string[];
 }
@@ -31,7 +31,7 @@ const bodyMax = 64 * 1024 * 1024; // bytes: hosts send all their tools and instr
 
 /** Starts the model on a free port of this machine. */
 export async function startModel(scripts: Scripts): Promise<ScriptedModel> {
-  const shown: Shown[] = [];
+  const shown: ShownRequest[] = [];
   const strange: string[] = [];
   const server = createServer((request, response) => {
     answer(request, response, { scripts, shown, strange }).catch((error: unknown) => {
@@ -44,7 +44,7 @@ export async function startModel(scripts: Scripts): Promise<ScriptedModel> {
 
 interface State {
   readonly scripts: Scripts;
-  readonly shown: Shown[];
+  readonly shown: ShownRequest[];
   readonly strange: string[];
 }
 

@@ -46,12 +46,12 @@ const piecesOfStep = 4096;
  */
 export function Text({ of }: { readonly of: string }): JSX.Element {
   const pieces = firstPieces(of);
-  return isLong(pieces) ? h(LongText, { of }) : shown(pieces);
+  return isLong(pieces) ? h(LongText, { of }) : renderPieces(pieces);
 }
 
 /** Shows a text of several lines that the gate wrote, or that a person gave to it. Its blanks and line ends are kept. */
 export function SourceText({ of }: { readonly of: string }): JSX.Element {
-  const lines = of.split("\n").map((line) => shown(piecesOf(line).map(withBlanks)));
+  const lines = of.split("\n").map((line) => renderPieces(piecesOf(line).map(withBlanks)));
   return el.span(lines.flatMap((line) => [line, "\n"]));
 }
 
@@ -96,7 +96,7 @@ function endsOf(text: string): { readonly start: number; readonly end: number } 
   return { start, end };
 }
 
-function shown(pieces: readonly Piece[]): JSX.Element {
+function renderPieces(pieces: readonly Piece[]): JSX.Element {
   const hasLongWord = longWord.test(pieces.map(({ text }) => text).join(""));
   return el.bdi({ class: hasLongWord ? "text long" : "text", dir: "ltr" }, pieces.map(shownPiece));
 }
@@ -116,12 +116,12 @@ function LongText({ of }: { readonly of: string }): JSX.Element {
   const hasManyPieces = piecesOf(of, piecesOfStep + 1).length > piecesOfStep;
   const step = hasManyPieces ? piecesOfStep : of.length;
   return el.span(
-    shown(piecesOf(of.slice(0, from))),
+    renderPieces(piecesOf(of.slice(0, from))),
     el.button(
       { type: "button", class: "small", onClick: () => setOpened(left > 0 ? opened + step : start) },
       left > 0 ? `Show ${left.toLocaleString("en-US")} more characters` : "Show less",
     ),
-    to < of.length && shown(piecesOf(of.slice(to))),
+    to < of.length && renderPieces(piecesOf(of.slice(to))),
   );
 }
 

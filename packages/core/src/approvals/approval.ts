@@ -57,10 +57,10 @@ export interface Asking {
   /** The facts and counters that must stay as they are, with their texts; null if a fact is absent. */
   readonly pins: Readonly<Record<string, string | null>>;
   /** The values that the causes read. */
-  readonly shown: Shown;
+  readonly shown: CauseValues;
 }
 
-export interface Shown {
+export interface CauseValues {
   /** The values of counters, by a digest of the counter and its key. */
   readonly counters: Readonly<Record<string, string>>;
   /**

@@ -6,7 +6,7 @@ import {
   type Asking,
   type Denial,
   type OwnAmount,
-  type Shown,
+  type CauseValues,
   type Status,
 } from "./approval.ts";
 import { distance, isAbove } from "./decimals.ts";
@@ -202,7 +202,7 @@ function arePinned(now: Asking, shown: Asking): boolean {
 }
 
 /** No counter is higher than shown, no number has moved further than the contract lets it, and other facts are the same. */
-function isNoRisk(now: Shown, shown: Shown): boolean {
+function isNoRisk(now: CauseValues, shown: CauseValues): boolean {
   const counters = Object.entries(now.counters).every(([id, value]) => {
     const before = shown.counters[id];
     return before !== undefined && !isAbove(value, before);

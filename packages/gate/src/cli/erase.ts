@@ -67,12 +67,20 @@ function readWheres(texts: readonly string[]): Readonly<Record<string, string>> 
   return Object.fromEntries(found);
 }
 
-type Shown = Omit<Erased, "more">;
+type ErasureSummary = Omit<Erased, "more">;
 /** Its members come first in the output, in this order. */
-const nothingErased: Shown = { matched: 0, not_present: [], rows: 0, parts: 0, acts: 0, receipts: [], remains: null };
+const nothingErased: ErasureSummary = {
+  matched: 0,
+  not_present: [],
+  rows: 0,
+  parts: 0,
+  acts: 0,
+  receipts: [],
+  remains: null,
+};
 
 /** Erases in several requests: a gate limits each one, so that its answer does not take long. */
-async function eraseAll(gate: GateDoor, route: string, body: object): Promise<Shown> {
+async function eraseAll(gate: GateDoor, route: string, body: object): Promise<ErasureSummary> {
   let all = nothingErased;
   for (;;) {
     const { more, ...erased } = accepted(await gate.ask("POST", route, body)) as unknown as Erased;
@@ -99,7 +107,7 @@ function readRange(text: string): readonly [number, number] {
   return [Number(from), Number(to)];
 }
 
-function erasedText(erased: Shown, named: readonly string[], options: EraseOptions): readonly string[] {
+function erasedText(erased: ErasureSummary, named: readonly string[], options: EraseOptions): readonly string[] {
   const { matched, not_present: notPresent, rows, parts, receipts, preview } = erased;
   if (matched === 0) return noneText(named, options);
   if (preview !== undefined && rows > 0) return previewText(erased, preview);
@@ -111,7 +119,7 @@ function erasedText(erased: Shown, named: readonly string[], options: EraseOptio
   return [`erased ${counted(parts, "part")} of ${counted(rows, "receipt")}; ${by}`];
 }
 
-function previewText({ parts, rows }: Shown, preview: Preview): readonly string[] {
+function previewText({ parts, rows }: ErasureSummary, preview: Preview): readonly string[] {
   const counts = preview.parts.map(({ part, count }) => `${part} of ${count}`);
   return [
     `would erase ${counted(parts, "part")} of ${counted(rows, "receipt")} (${rangesText(preview.rows)}): ${counts.join(", ")}`,
@@ -142,11 +150,11 @@ function noneText(named: readonly string[], { session, key, before, where = [] }
 }
 
 /** None of the receipts ever had the part: its name was mistyped, or no contract lists it. */
-function isOfNone({ count }: NotPresent, { matched }: Shown): boolean {
+function isOfNone({ count }: NotPresent, { matched }: ErasureSummary): boolean {
   return matched > 0 && count >= matched;
 }
 
-function notPresentText(lack: NotPresent, erased: Shown): string {
+function notPresentText(lack: NotPresent, erased: ErasureSummary): string {
   const { part, count, rows } = lack;
   if (isOfNone(lack, erased))
     return `  ${part} is not a separate part of any of them: it must be a member that their contract lists under \`sensitive:\``;
@@ -154,7 +162,7 @@ function notPresentText(lack: NotPresent, erased: Shown): string {
   return `  ${part} is not a separate part of ${which}: if it was sent, it is in their ${part.split(".")[0]}`;
 }
 
-function asideText(erased: Shown): readonly string[] {
+function asideText(erased: ErasureSummary): readonly string[] {
   const { not_present: notPresent, acts, remains, unsearched = 0 } = erased;
   const unread = `${counted(unsearched, "receipt")} could not be searched, because the input was not stored whole`;
   return [

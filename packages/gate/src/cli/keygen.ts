@@ -41,7 +41,7 @@ export async function keygenCommand(options: KeygenOptions): Promise<Outcome> {
     : [];
   return {
     exitCode: 0,
-    text: [said, ...what, ...shown(keys, options.name ?? ledger?.name, ledger?.signer)].join("\n"),
+    text: [said, ...what, ...describeKeys(keys, options.name ?? ledger?.name, ledger?.signer)].join("\n"),
   };
 }
 
@@ -112,7 +112,7 @@ function refuseEarly({ before }: SigningKeys, ledger: OnRecord | undefined): voi
   );
 }
 
-function shown(keys: SigningKeys, known: string | undefined, recorded: string | undefined): readonly string[] {
+function describeKeys(keys: SigningKeys, known: string | undefined, recorded: string | undefined): readonly string[] {
   if (known === undefined)
     return ["  the verifier key needs the ledger's name: run this again after the gate's first start, or with --name"];
   const signer = new Signer(known, keys);

@@ -46,7 +46,7 @@ export async function createCommand(name: string, options: CreateOptions): Promi
   };
   const made = await change(options, { act: "create", body });
   const sentence = `created the key ${idOf(made)}, for ${purposeOf(made)}${limitsOf(made)}`;
-  return shown(made, options, sentence, made.kind === null ? voteNote(made) : selfApprovalNote(options));
+  return toOutcome(made, options, sentence, made.kind === null ? voteNote(made) : selfApprovalNote(options));
 }
 
 /** A key of an administrator may make keys that decide, and decides nothing itself. */
@@ -76,7 +76,7 @@ export async function rotateCommand(name: string, options: RotateOptions): Promi
   const { overlap, expires } = options;
   const made = await change(options, { act: "rotate", name, body: { overlap, expires } });
   const before = made.previous_until === null ? "is refused from now on" : `is valid until ${made.previous_until}`;
-  return shown(made, options, `rotated the key ${idOf(made)}; the previous one ${before}`);
+  return toOutcome(made, options, `rotated the key ${idOf(made)}; the previous one ${before}`);
 }
 
 /** `svc-gate keys update` */
@@ -85,7 +85,7 @@ export async function updateCommand(name: string, options: UpdateOptions): Promi
   const body = { person, groups: groups === undefined ? undefined : listOf(groups) };
   const made = await change(options, { act: "update", name, body });
   const of = made.groups.length === 0 ? "" : `, of ${made.groups.join(", ")}`;
-  return shown(made, options, `${made.person ?? "nobody"}${of}, uses the key ${idOf(made)} from now on`);
+  return toOutcome(made, options, `${made.person ?? "nobody"}${of}, uses the key ${idOf(made)} from now on`);
 }
 
 /** `svc-gate persons add` */
@@ -116,7 +116,7 @@ export async function listPeopleCommand(options: KeysOptions): Promise<Outcome> 
 /** `svc-gate keys revoke` */
 export async function revokeCommand(name: string, options: KeysOptions): Promise<Outcome> {
   const revoked = await change(options, { act: "revoke", name, body: {} });
-  return shown(revoked, options, `revoked the key ${idOf(revoked)}: the gate refuses it from now on`);
+  return toOutcome(revoked, options, `revoked the key ${idOf(revoked)}: the gate refuses it from now on`);
 }
 
 /** `svc-gate keys list` */
@@ -125,7 +125,7 @@ export async function listCommand(options: KeysOptions): Promise<Outcome> {
   return { exitCode: 0, text: options.json ? JSON.stringify({ keys }) : tableOf(keys) };
 }
 
-function shown(
+function toOutcome(
   { key, ...rest }: ChangedKey,
   { json, quiet }: KeysOptions,
   sentence: string,

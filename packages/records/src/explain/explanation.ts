@@ -96,12 +96,12 @@ function part(core: Core, trace: EvaluationTrace): PartExplained {
     span: core.span,
     first,
     times,
-    parts: isPath(core) ? [] : children(core).flatMap((child) => shown(child, trace)),
+    parts: isPath(core) ? [] : children(core).flatMap((child) => explainChild(child, trace)),
   };
 }
 
 /** Leaves out parts whose value is obvious: literals, and the roots that members are read from. */
-function shown(core: Core, trace: EvaluationTrace): readonly PartExplained[] {
+function explainChild(core: Core, trace: EvaluationTrace): readonly PartExplained[] {
   const { file, from } = core.span;
   if (core.op === "constant" && !file.text.startsWith("limits", from)) return [];
   if (core.op === "root" && (core.root === "input" || core.root === "platform")) return [];

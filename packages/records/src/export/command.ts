@@ -37,7 +37,7 @@ export async function exportCommand(target: string, options: ExportOptions): Pro
   const exported = await exportFolder(target, source, options.cosigned);
   return {
     exitCode: 0,
-    text: options.json ? JSON.stringify({ ...exported, folder: target }) : shown(target, exported),
+    text: options.json ? JSON.stringify({ ...exported, folder: target }) : formatExport(target, exported),
   };
 }
 
@@ -75,7 +75,7 @@ function sizeOf(note: string | undefined): number | undefined {
   return note === undefined ? undefined : parseCheckpointText(claimedText(note) ?? "")?.size;
 }
 
-function shown(folder: string, { log, size, before, vkey }: Exported): string {
+function formatExport(folder: string, { log, size, before, vkey }: Exported): string {
   return [
     `${folder}: ${counted(size, "row")} of ${log}${before === 0 ? "" : `, ${size - before} of them new`}`,
     `  verify it with  svc-gate verify ${folder} --key ${vkey}`,

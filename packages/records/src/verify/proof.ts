@@ -25,7 +25,7 @@ export async function verifyProofCommand(file: string, trusted: TrustedKeys, jso
   }
   return {
     exitCode: 0,
-    text: json ? JSON.stringify(toProofJson(proven.value)) : shown(proven.value),
+    text: json ? JSON.stringify(toProofJson(proven.value)) : formatProof(proven.value),
     forPrograms: json,
   };
 }
@@ -52,7 +52,7 @@ function toProofJson(proven: Proven): object {
   return { ok: true, log: origin, seq, hash, size, root: root.toString("base64"), signed: signers(proven), leaf };
 }
 
-function shown(proven: Proven): string {
+function formatProof(proven: Proven): string {
   const { seq, hash, leaf, checkpoint } = proven;
   const { at = 0, verdict, answered, tool, rule } = parseLeaf(leaf) ?? {};
   return [

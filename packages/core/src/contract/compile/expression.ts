@@ -16,10 +16,10 @@ export interface Expression {
   /** The type that the checker proved, as messages name it. */
   readonly type: string;
   /** Returns the value, or a clause with the reason why there is none. Never throws. */
-  evaluate(): Result<Shown, string>;
+  evaluate(): Result<PrintedValue, string>;
 }
 
-export interface Shown {
+export interface PrintedValue {
   /** The value as a reason prints it: numbers as they were sent, long values truncated. */
   readonly shown: string;
   /** The whole value in one canonical spelling: two values are equal if and only if their spellings are. */
@@ -60,7 +60,7 @@ export function compileExpression(
   return good({ type: typeText(core.type), evaluate: () => evaluate(run, [...bindings.values()]) });
 }
 
-function evaluate(run: ReturnType<typeof plan>, variables: Value[]): Result<Shown, string> {
+function evaluate(run: ReturnType<typeof plan>, variables: Value[]): Result<PrintedValue, string> {
   try {
     const value = run(outsideCalls(variables));
     return good({ shown: show(value), exact: spellValue(value) });

@@ -292,11 +292,11 @@ export class ApprovalWalk {
     const tabled = new Map((await this.#approvalsAt(rows)).map((each) => [each.seq, each]));
     for (const { approval, reservations } of approvals) {
       const view = approval.row < this.#erasedRepeat ? withoutRepeats : asKept;
-      const expected = shown(view(storedApproval(approval, this.#digest)), reservations);
+      const expected = formatApproval(view(storedApproval(approval, this.#digest)), reservations);
       const kept = tabled.get(approval.row);
       const current =
         through === undefined ? (kept?.reservations ?? []) : recordedIn(kept?.reservations ?? [], reservations);
-      const found = kept === undefined ? "no such approval" : shown(view(kept), current);
+      const found = kept === undefined ? "no such approval" : formatApproval(view(kept), current);
       if (found === expected || (await this.#isLater(approval.row, kept, through))) continue;
       const seq = approval.closed ?? approval.row;
       return { seq, problem: "the tables of approvals differ from the rows", expected, found };
@@ -345,7 +345,7 @@ function mayAsk({ answered, mode, verdict }: Leaf): boolean {
   return answered === "ESCALATE" || (answered === "ALLOW" && verdict !== "ALLOW" && mode !== "observe");
 }
 
-function shown(
+function formatApproval(
   { seq, attach: digest, key, place, status, ends, record }: StoredApproval,
   reservations: TabledApproval["reservations"],
 ): string {

@@ -11,7 +11,7 @@ import {
   type Approval,
   type Asking,
   type GrantOffer,
-  type Shown,
+  type CauseValues,
   type SourceCall,
 } from "../../../../core/src/approvals/mod.ts";
 import type { Cause } from "../../../../core/src/contract/ir.ts";
@@ -188,7 +188,7 @@ export class ApprovableCall {
     const counters = pins.flatMap((pin) => {
       if (!pin.startsWith("counters.")) return [];
       const places = lookupsOf(this.#plan, pin.slice("counters.".length));
-      return [[pin, places.map((place) => this.#shown(place, values, open)).join(" ")] as const];
+      return [[pin, places.map((place) => this.#toShownValue(place, values, open)).join(" ")] as const];
     });
     return { ...facts, ...Object.fromEntries(counters) };
   }
@@ -197,18 +197,18 @@ export class ApprovableCall {
     causes: readonly Cause[],
     values: readonly (string | undefined)[],
     open: Approval | undefined,
-  ): Shown["counters"] {
+  ): CauseValues["counters"] {
     const places = causes.flatMap(({ counters }) => counters.flatMap((name) => lookupsOf(this.#plan, name)));
     return Object.fromEntries(
       [...new Set(places)].map((place) => {
         const { counter, key } = this.#lookups[place] as CounterLookup;
         const id = `${counter.slice(0, 16)}.${this.#transaction.digest(key).slice(0, 16)}`;
-        return [id, this.#shown(place, values, open)];
+        return [id, this.#toShownValue(place, values, open)];
       }),
     );
   }
 
-  #shown(place: number, values: readonly (string | undefined)[], open: Approval | undefined): string {
+  #toShownValue(place: number, values: readonly (string | undefined)[], open: Approval | undefined): string {
     const { counter, key, after } = this.#lookups[place] as CounterLookup;
     const value = values[place] ?? "0";
     return open === undefined
@@ -216,7 +216,7 @@ export class ApprovableCall {
       : withoutOwn(value, open.own, { counter, key: this.#transaction.digest(key), after });
   }
 
-  #facts(causes: readonly Cause[]): Shown["facts"] {
+  #facts(causes: readonly Cause[]): CauseValues["facts"] {
     const found: Record<string, readonly [text: string | null, drift: string | null]> = {};
     const texts = this.#factTexts(causes.flatMap(({ facts }) => facts.map(({ path }) => path)));
     const call = this.compared;

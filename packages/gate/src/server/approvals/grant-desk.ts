@@ -72,17 +72,17 @@ export class GrantDesk {
   /** Yields the grants in force, and those that need more people. */
   async *list(at: number): AsyncGenerator<ShownGrant> {
     const { grants } = await this.#options.ledger.standing.now();
-    for (const grant of grants) if (at < grant.until) yield this.#shown(grant, at);
+    for (const grant of grants) if (at < grant.until) yield this.#toShownGrant(grant, at);
   }
 
   /** One of them, by its row. */
   async find(row: number, at: number): Promise<ShownGrant | undefined> {
     const { grants } = await this.#options.ledger.standing.now();
     const found = grants.find((grant) => grant.row === row && at < grant.until);
-    return found && this.#shown(found, at);
+    return found && this.#toShownGrant(found, at);
   }
 
-  async #shown(grant: Grant, at: number): Promise<ShownGrant> {
+  async #toShownGrant(grant: Grant, at: number): Promise<ShownGrant> {
     const [source] = await this.#options.ledger.rows.rowsAt([grant.source]);
     return { grant, quorum: this.#quorum(grant, at), source };
   }

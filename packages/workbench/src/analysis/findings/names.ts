@@ -45,12 +45,12 @@ function unusedIn(document: ContractDocument): readonly Finding[] {
   const anywhere = new Set([...conditions, ...readIn(reasonsOf(document))]);
   const unused = (root: string, named: readonly DeclaredName[], read: ReadonlySet<string>): readonly DeclaredName[] =>
     named.filter(({ name }) => !read.has(root) && !read.has(`${root}.${name}`));
-  const shown = (name: string): string => (anywhere.has(name) ? "; a reason shows it" : "");
+  const describeReasonUse = (name: string): string => (anywhere.has(name) ? "; a reason shows it" : "");
   return [
     ...unused("limits", namedIn(document.limits), conditions).map(({ name, span }): Finding => ({
       code: "unused-limit",
       span,
-      message: `no condition reads \`limits.${name}\`, so setting it changes nothing${shown(`limits.${name}`)}`,
+      message: `no condition reads \`limits.${name}\`, so setting it changes nothing${describeReasonUse(`limits.${name}`)}`,
       hint: "use it in a condition, or remove it",
     })),
     ...unused("platform", factsOf(document), anywhere).map(({ name, span }): Finding => ({
@@ -62,7 +62,7 @@ function unusedIn(document: ContractDocument): readonly Finding[] {
     ...unused("counters", namedIn(document.counters), conditions).map(({ name, span }): Finding => ({
       code: "unused-counter",
       span,
-      message: `no condition reads \`counters.${name}\`, so it limits nothing${shown(`counters.${name}`)}`,
+      message: `no condition reads \`counters.${name}\`, so it limits nothing${describeReasonUse(`counters.${name}`)}`,
       hint: "use it in a rule, or remove it",
     })),
   ];

@@ -91,12 +91,12 @@ function boardOf(
     for (const uri of touched) {
       const all = [...byOwner.values()].flatMap((each) => each.get(uri) ?? []);
       const distinct = new Map(all.map((problem) => [`${problem.span.from} ${problem.message}`, problem]));
-      show(uri, [...distinct.values()].map(shown));
+      show(uri, [...distinct.values()].map(toEditorDiagnostic));
     }
   };
 }
 
-function shown(problem: Diagnostic): EditorDiagnostic {
+function toEditorDiagnostic(problem: Diagnostic): EditorDiagnostic {
   const { code, message, hint } = problem;
   const text = hint === undefined ? message : `${message}\nhelp: ${hint}`;
   return { severity: DiagnosticSeverity.Error, source: "svc-gate", code, message: text, range: rangeOf(problem) };
