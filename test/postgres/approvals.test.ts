@@ -167,7 +167,7 @@ function approvals(there: PostgresServer, databases: Databases): void {
       );
       assert.deepEqual(held, [[receipt.seq, ["1200"]]]);
       const { at } = (await ask(one, `/receipts/${receipt.seq}`)).json;
-      const shares = [0.4, 0.9, 2].map((share) => ledger.tables.waiting(Math.round(at + share * 3_600_000)));
+      const shares = [0.4, 0.9, 2].map((share) => ledger.tables.countWaiting(Math.round(at + share * 3_600_000)));
       assert.deepEqual(await Promise.all(shares), [
         { calls: 1, late: 0 },
         { calls: 1, late: 1 },

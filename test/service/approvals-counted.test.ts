@@ -116,15 +116,15 @@ suite("metrics about approvals", () => {
     const { at } = (await ask(desk, `/receipts/${receipt.seq}`)).json;
     assert.equal(approval.decide_by - at, 3_600_000);
     const counts = (calls: number, late: number): object => ({ calls, late });
-    assert.deepEqual(await ledger.tables.waiting(at), counts(2, 0));
-    assert.deepEqual(await ledger.tables.waiting(at + 1_800_000), counts(2, 0));
-    assert.equal((await ledger.tables.waiting(at + 1_800_001)).late > 0, true);
-    assert.deepEqual(await ledger.tables.waiting(at + 3_590_000), counts(2, 2));
-    assert.equal((await ledger.tables.waiting(approval.decide_by - 1)).calls, 2);
-    assert.equal((await ledger.tables.waiting(approval.decide_by)).calls < 2, true);
+    assert.deepEqual(await ledger.tables.countWaiting(at), counts(2, 0));
+    assert.deepEqual(await ledger.tables.countWaiting(at + 1_800_000), counts(2, 0));
+    assert.equal((await ledger.tables.countWaiting(at + 1_800_001)).late > 0, true);
+    assert.deepEqual(await ledger.tables.countWaiting(at + 3_590_000), counts(2, 2));
+    assert.equal((await ledger.tables.countWaiting(approval.decide_by - 1)).calls, 2);
+    assert.equal((await ledger.tables.countWaiting(approval.decide_by)).calls < 2, true);
     await desk.decides("anna", approval.id, "approve");
     assert.deepEqual(
-      await ledger.tables.waiting(at + 3_590_000),
+      await ledger.tables.countWaiting(at + 3_590_000),
       counts(1, 1),
       "an approved call waits for its agent, not for a person",
     );

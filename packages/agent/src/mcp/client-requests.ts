@@ -3,7 +3,7 @@ import type { Catalogue } from "./catalogue.ts";
 import { clientParams, permitted, requestsOfClient, serverResult } from "./channels.ts";
 import { openMax, type Ports, type RelayContext } from "./context.ts";
 import { isObject, objectIn, textIn, without, type JsonObject } from "./json.ts";
-import type { Waiting } from "./judge.ts";
+import type { WaitOptions } from "./judge.ts";
 import * as messages from "./message.ts";
 import { channelName, responsesName, toolName } from "./names.ts";
 import type { OwnQuestions } from "./own-questions.ts";
@@ -270,7 +270,7 @@ function send(open: ClientRequest, text: string): void {
   open.ports.toServer(text, false);
 }
 
-function waitingOf({ ports, stop }: ClientRequest, params: JsonObject): Waiting {
+function waitingOf({ ports, stop }: ClientRequest, params: JsonObject): WaitOptions {
   const token = objectIn(params, "_meta")?.["progressToken"];
   if (typeof token !== "string" && typeof token !== "number") return { signal: stop.signal };
   let count = 0;

@@ -4,7 +4,7 @@ import { SvcGate, type Verdict } from "../../../../clients/javascript/svc-gate.m
 import { canonicalJson, type JsonObject } from "./json.ts";
 import { RecentMap } from "./recent.ts";
 
-export interface Waiting {
+export interface WaitOptions {
   /** Ends the wait. */
   readonly signal: AbortSignal;
   /** Called now and then while a person decides. */
@@ -37,7 +37,7 @@ export class Judge {
   }
 
   /** Only ALLOW is a permission. */
-  async judge(tool: string, input: JsonObject, waiting: Waiting): Promise<Judgement> {
+  async judge(tool: string, input: JsonObject, waiting: WaitOptions): Promise<Judgement> {
     const call = createHash("sha256")
       .update(canonicalJson([tool, input]))
       .digest("hex");
@@ -49,7 +49,7 @@ export class Judge {
     return { isAllowed: verdict.verdict === "ALLOW", reason: reasonOf(verdict), verdict };
   }
 
-  async #settled(verdict: Verdict, tool: string, input: JsonObject, { signal, tick }: Waiting): Promise<Verdict> {
+  async #settled(verdict: Verdict, tool: string, input: JsonObject, { signal, tick }: WaitOptions): Promise<Verdict> {
     const timer = setInterval(() => tick?.(), tickMs);
     tick?.();
     try {

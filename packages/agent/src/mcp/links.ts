@@ -23,7 +23,7 @@ export interface Link {
   readonly close: () => Promise<void>;
 }
 
-interface Waiting {
+interface OpenRequest {
   readonly resolve: (result: JsonObject | undefined) => void;
   readonly reject: (problem: ProbeError) => void;
 }
@@ -37,7 +37,7 @@ export function childLink([program = "", ...words]: readonly string[]): Link {
   // A group of its own, because a command such as npx starts the server as another process.
   const detached = process.platform !== "win32";
   const child = spawn(program, words, { stdio: ["pipe", "pipe", "pipe"], env: serverEnv(process.env), detached });
-  const waiting = new Map<messages.MessageId, Waiting>();
+  const waiting = new Map<messages.MessageId, OpenRequest>();
   const said = lastLine(child.stderr);
   let problem: ProbeError | undefined;
   const fail = (why: string): void => {

@@ -146,7 +146,7 @@ export class MemoryReads implements WithoutPromises<Tables> {
     return readApprovals(found.toSorted((one, other) => other.row.seq - one.row.seq).slice(0, limit));
   }
 
-  waiting(now: number): WaitingApprovals {
+  countWaiting(now: number): WaitingApprovals {
     const { kept, rows } = this.#tables;
     const waiting = [...kept.approvals.values()].filter(
       ({ status, ends }) => status === "pending" && (ends ?? 0) > now,

@@ -287,7 +287,7 @@ export interface Tables {
   /** Approvals, newest first. */
   approvals(query: ApprovalQuery): Promise<readonly Approval[]>;
   /** Counts the approvals that wait for a person at a time, in milliseconds. */
-  waiting(at: number): Promise<WaitingApprovals>;
+  countWaiting(at: number): Promise<WaitingApprovals>;
 }
 
 export const tableMethods: readonly (keyof Tables)[] = [

@@ -21,7 +21,7 @@ export interface Ticket {
   readonly number: number;
 }
 
-interface Waiting {
+interface WaitingTicket {
   readonly ticket: Ticket;
   /** Called when it has a place, or is refused one. */
   readonly settle: (refusal?: Refusal) => void;
@@ -34,9 +34,9 @@ interface Waiting {
 export class RequestQueue {
   readonly #options: LineOptions;
   readonly #placed = new Shares<Ticket>();
-  readonly #waiting = new Shares<Waiting>();
+  readonly #waiting = new Shares<WaitingTicket>();
   /** Those that have given their place back for a while. */
-  readonly #returning = new Shares<Waiting>();
+  readonly #returning = new Shares<WaitingTicket>();
   /** When each tenant and each key last got a place, as a number that only grows. */
   readonly #served = new Map<string, number>();
   #places = 0;
@@ -80,11 +80,11 @@ export class RequestQueue {
     return this.#candidates.some(({ ticket: { owner } }) => owner.tenant !== tenant || owner.id !== id);
   }
 
-  get #candidates(): readonly Waiting[] {
+  get #candidates(): readonly WaitingTicket[] {
     return [...this.#returning.oldest, ...this.#waiting.oldest];
   }
 
-  #wait(among: Shares<Waiting>, ticket: Ticket, signal: AbortSignal): Promise<Refusal | undefined> {
+  #wait(among: Shares<WaitingTicket>, ticket: Ticket, signal: AbortSignal): Promise<Refusal | undefined> {
     if (signal.aborted) return Promise.resolve(undefined);
     if (this.#hasPlace(ticket.owner)) {
       this.#place(ticket);
@@ -92,7 +92,7 @@ export class RequestQueue {
     }
     return new Promise((settle) => {
       const leave = (): void => this.#settle(waiting);
-      const waiting: Waiting = {
+      const waiting: WaitingTicket = {
         ticket,
         settle: (refusal) => {
           signal.removeEventListener("abort", leave);
@@ -132,7 +132,7 @@ export class RequestQueue {
     for (const waiting of this.#waiting.all) this.#settle(waiting, stopping);
   }
 
-  #settle(waiting: Waiting, refusal?: Refusal): void {
+  #settle(waiting: WaitingTicket, refusal?: Refusal): void {
     this.#waiting.delete(waiting);
     this.#returning.delete(waiting);
     waiting.settle(refusal);
@@ -144,8 +144,8 @@ export class RequestQueue {
     return placed.size < max && placed.ofTenant(owner.tenant) < ofTenantMax && placed.of(owner) < ofKeyMax;
   }
 
-  #next(): Waiting | undefined {
-    let [first, least]: [Waiting | undefined, readonly number[]] = [undefined, []];
+  #next(): WaitingTicket | undefined {
+    let [first, least]: [WaitingTicket | undefined, readonly number[]] = [undefined, []];
     for (const each of this.#candidates) {
       if (!this.#hasPlace(each.ticket.owner)) continue;
       const rank = this.#rank(each.ticket);

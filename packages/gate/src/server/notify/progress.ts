@@ -20,7 +20,7 @@ export const waitingMax = 1000;
 const deadMax = 100;
 
 /** An event that an endpoint has not taken yet. */
-export interface Waiting {
+export interface WaitingEvent {
   readonly id: string;
   /** The row whose event it is, or which a reminder is about. */
   readonly row: number;
@@ -43,7 +43,7 @@ export interface Dead {
 /** How far an endpoint has got: every event up to `row` was taken, waits, or is dead. */
 export interface Progress {
   readonly row: number;
-  readonly waiting: readonly Waiting[];
+  readonly waiting: readonly WaitingEvent[];
   readonly dead: readonly Dead[];
   /** The number of all dead letters. */
   readonly died: number;
@@ -56,7 +56,7 @@ export function startAt(row: number): Progress {
 }
 
 /** The events that do not come after another one about the same approval. */
-function* foremost({ waiting }: Progress): Generator<Waiting> {
+function* foremost({ waiting }: Progress): Generator<WaitingEvent> {
   const behind = new Set<number>();
   for (const each of waiting) {
     if (each.about === null || !behind.has(each.about)) yield each;
@@ -65,7 +65,7 @@ function* foremost({ waiting }: Progress): Generator<Waiting> {
 }
 
 /** The event to try next: the first that is due and does not come after another one about the same approval. */
-export function dueNow(progress: Progress, now: number): Waiting | undefined {
+export function dueNow(progress: Progress, now: number): WaitingEvent | undefined {
   return foremost(progress).find(({ due }) => due <= now);
 }
 
@@ -74,7 +74,7 @@ export function nextDue(progress: Progress): number {
   return foremost(progress).reduce((next, { due }) => Math.min(next, due), Infinity);
 }
 
-export function queue(progress: Progress, event: Pick<Waiting, "about" | "id" | "row">): Progress {
+export function queue(progress: Progress, event: Pick<WaitingEvent, "about" | "id" | "row">): Progress {
   return { ...progress, waiting: [...progress.waiting, { ...event, tries: 0, due: 0 }] };
 }
 

@@ -18,7 +18,7 @@ import {
   taken,
   waitingMax,
   type Progress,
-  type Waiting,
+  type WaitingEvent,
 } from "./progress.ts";
 import { post, type Posting } from "./send.ts";
 
@@ -48,7 +48,7 @@ export interface SenderState extends Pick<Progress, "dead" | "died"> {
   readonly endpoint: string;
   /** Every event up to this row was taken, waits, or is dead; null if another gate sends. */
   readonly row: number | null;
-  readonly waiting: readonly Waiting[];
+  readonly waiting: readonly WaitingEvent[];
 }
 
 /** Sends the events of one ledger to one endpoint: at least once, and in the order of the rows for each approval. */
@@ -197,7 +197,7 @@ export class Sender {
     return progress.waiting.length > before.waiting.length;
   }
 
-  async #attempt({ id, tries }: Waiting): Promise<boolean> {
+  async #attempt({ id, tries }: WaitingEvent): Promise<boolean> {
     const { endpoint, origin, observer, log, send = post } = this.#options;
     const event = await this.#find(id);
     if (event === undefined) {

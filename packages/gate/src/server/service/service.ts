@@ -270,16 +270,18 @@ const countMs = 1000;
 
 /** Counts the approvals that wait for a person; undefined if a ledger does not answer in time. */
 async function waitingIn(gates: readonly Gate[]): Promise<Readings["waiting"]> {
-  const counting = Promise.all(gates.map(({ ledger }) => ledger.tables.waiting(Date.now()))).catch(() => undefined);
+  const counting = Promise.all(gates.map(({ ledger }) => ledger.tables.countWaiting(Date.now()))).catch(
+    () => undefined,
+  );
   const counts = await Promise.race([counting, setTimeout(countMs, undefined, { ref: false })]);
   return counts && { calls: sum(counts.map(({ calls }) => calls)), late: sum(counts.map(({ late }) => late)) };
 }
 
 function undeliveredIn(gates: readonly Gate[], endpoints: readonly string[]): Readings["undelivered"] {
   const states = gates.flatMap(({ senders }) => senders?.states ?? []);
-  const waiting = (name: string): number =>
+  const countWaiting = (name: string): number =>
     sum(states.filter(({ endpoint }) => endpoint === name).map(({ waiting: events }) => events.length));
-  return new Map(endpoints.map((name) => [name, waiting(name)]));
+  return new Map(endpoints.map((name) => [name, countWaiting(name)]));
 }
 
 function sum(numbers: readonly number[]): number {

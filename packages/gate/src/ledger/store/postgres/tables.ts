@@ -39,7 +39,7 @@ export function postgresTables(read: Read, ledger: string): Tables {
       const [rows = []] = await read(ask("listApprovals", ledger, before, ...filters, limit));
       return readApprovals(rows.map(keptApproval));
     },
-    waiting: async (at) => {
+    countWaiting: async (at) => {
       const [rows = []] = await read(ask("waitingApprovals", ledger, at));
       const [calls, late] = rows[0] ?? [];
       return { calls: Number(calls ?? 0), late: Number(late ?? 0) };

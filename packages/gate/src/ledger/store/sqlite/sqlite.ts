@@ -93,7 +93,7 @@ class SqliteStore implements LedgerStore {
       // A start needs no reading thread for these, which come in no order with other reads.
       counters: async () => ({ kept: await writer.call("counters"), damaged: undefined }),
       // Metrics ask often. A ledger that has parked no call needs no reading thread for the answer.
-      waiting: (at) => (this.#hasApprovals ? tables.waiting(at) : Promise.resolve({ calls: 0, late: 0 })),
+      countWaiting: (at) => (this.#hasApprovals ? tables.countWaiting(at) : Promise.resolve({ calls: 0, late: 0 })),
     };
     this.keyNotes = keyNotesOf(folder, writer);
     const all = (): Promise<ReadonlyMap<string, string>> => writer.call("deliveries");

@@ -176,7 +176,7 @@ export class SqliteTables implements WithoutPromises<Tables> {
     return readApprovals(listApprovals(this.#database, query));
   }
 
-  waiting(at: number): WaitingApprovals {
+  countWaiting(at: number): WaitingApprovals {
     const [calls = 0, late = 0] = this.#prepared(waitingSql).get(at) as unknown as readonly number[];
     return { calls, late };
   }
