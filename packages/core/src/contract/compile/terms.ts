@@ -52,7 +52,7 @@ export class TermsReader {
 
   /** @param documents the nearest first: of the rule, the tool, the contract, the mandate */
   terms(documents: readonly (ApprovalDocument | undefined)[]): ApprovalTerms {
-    const written = documents.flatMap((document) => (document === undefined ? [] : this.#written(document)));
+    const written = documents.flatMap((document) => (document === undefined ? [] : this.#readTerms(document)));
     return Object.assign({}, defaultTerms, ...written.toReversed()) as ApprovalTerms;
   }
 
@@ -74,7 +74,7 @@ export class TermsReader {
     };
   }
 
-  #written(document: ApprovalDocument): WrittenTerms {
+  #readTerms(document: ApprovalDocument): WrittenTerms {
     const known = this.#read.get(document);
     if (known !== undefined) return known;
     const { by, of, decideWithin, useWithin, batch, sessions, pins, drift, free } = document;

@@ -124,7 +124,7 @@ export class PartReader {
     return value;
   }
 
-  written({ span, text, offsets }: YamlScalar): WrittenExpression {
+  readExpression({ span, text, offsets }: YamlScalar): WrittenExpression {
     return { text: text.trim(), syntax: parseExpression({ file: span.file, text, offsets }, this.report) };
   }
 
@@ -132,7 +132,7 @@ export class PartReader {
     return this.readNamedParts(map, "let", (node, span, name) => {
       const isExpression = node.kind === "scalar";
       if (!isExpression) this.report.add("shape", node.span, `\`${name}\` is an expression`);
-      const syntax = isExpression ? this.written(node).syntax : undefined;
+      const syntax = isExpression ? this.readExpression(node).syntax : undefined;
       if (taken.has(name))
         this.report.add("shadowed-name", span, `\`${name}\` already has a meaning`, "choose another name");
       return syntax;

@@ -146,7 +146,7 @@ function readRequires(reader: PartReader, map: YamlMap): readonly RequireDocumen
     const inner = node.kind === "scalar" ? undefined : reader.part(node, "requirement", "a requirement");
     const when = node.kind === "scalar" ? node : inner && reader.needed(inner, "when", "a requirement");
     if (when === undefined) return [];
-    const { syntax, text } = reader.written(when);
+    const { syntax, text } = reader.readExpression(when);
     const reason = inner && reader.reason(reader.text(inner, "reason"));
     return [{ span: when.span, when: syntax, text, reason }];
   });
@@ -209,9 +209,9 @@ function readOtherwise(reader: PartReader, map: YamlMap, span: Span): OutcomeDoc
 
 function readCounter(reader: PartReader, node: YamlNode, span: Span): CounterDocument {
   const map = reader.part(node, "counter", "a counter") ?? noParts(span);
-  const written = (key: string): WrittenExpression | undefined => {
+  const readExpression = (key: string): WrittenExpression | undefined => {
     const scalar = reader.text(map, key);
-    return scalar && reader.written(scalar);
+    return scalar && reader.readExpression(scalar);
   };
   const of = reader.texts(map, "of");
   const per = reader.texts(map, "per");
@@ -226,11 +226,11 @@ function readCounter(reader: PartReader, node: YamlNode, span: Span): CounterDoc
   return {
     span,
     of,
-    per: per.map((scalar) => reader.written(scalar)),
-    when: written("when"),
-    sum: written("sum"),
-    remembers: written("remembers"),
-    since: written("since"),
+    per: per.map((scalar) => reader.readExpression(scalar)),
+    when: readExpression("when"),
+    sum: readExpression("sum"),
+    remembers: readExpression("remembers"),
+    since: readExpression("since"),
     counting: reader.text(map, "counting"),
     within: reader.text(map, "within"),
     timezone: reader.text(map, "timezone"),
@@ -258,7 +258,7 @@ function readRule(reader: PartReader, node: YamlNode): RuleDocument | undefined 
   const mode = reader.text(map, "mode");
   if (mode !== undefined && mode.text !== "observe")
     report.add("mode", mode.span, "the only mode of a rule is `observe`", "a rule without it decides");
-  const condition = when && reader.written(when).syntax;
+  const condition = when && reader.readExpression(when).syntax;
   if (final && verdict !== undefined && verdict !== "BLOCK") {
     const span = map.entries.get("final")?.key.span ?? map.span;
     const hint = "a `final` BLOCK stays a BLOCK in assist mode";

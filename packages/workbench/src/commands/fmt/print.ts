@@ -73,7 +73,7 @@ class Printer {
     if (value.kind === "scalar") return { lead, body: this.#scalar(item, head, indent), isLong: false };
     const flow = this.#flowLines(item, head, indent, inside);
     if (flow !== undefined) return { lead, body: flow, isLong: false };
-    return this.#block(written(item), head, indent, inside);
+    return this.#block(expandBraces(item), head, indent, inside);
   }
 
   #scalar({ value, trail }: Item, head: string, indent: number): string[] {
@@ -129,7 +129,7 @@ class Printer {
 }
 
 /** The item with its braces expanded into lines. */
-function written(item: Item): Item {
+function expandBraces(item: Item): Item {
   const { value, trail, keyComment, key, lead } = item;
   if (value.kind !== "flow") return item;
   if (trail === undefined) return { ...item, value: value.block };

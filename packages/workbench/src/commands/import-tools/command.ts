@@ -43,12 +43,12 @@ export async function importToolsCommand(words: readonly string[], options: Impo
   if (!source.ok) return { exitCode: 2, text: source.problem };
   for (const each of source.value.leftOut ?? []) io().stderr.write(`warning: ${each}\n`);
   const stubs = stubsOf(source.value);
-  if (options.contract === undefined) return written(source.value, stubs, options);
+  if (options.contract === undefined) return writeContract(source.value, stubs, options);
   const compiled = await loadContracts(options.contract);
   if (!compiled.ok) return { exitCode: 2, text: renderDiagnostics(compiled.problem) };
   const drift = driftOf(stubs, compiled.value, (name) => isOfSource(source.value, name));
   if (options.check) return reportDrift(drift, options);
-  return written(
+  return writeContract(
     source.value,
     stubs.filter(({ name }) => drift.added.includes(name)),
     options,
@@ -100,7 +100,7 @@ async function ofAgent(agent: string, { host }: ImportOptions): Promise<Result<S
   return printed.ok ? sourceIn(printed.value) : printed;
 }
 
-async function written(source: Source, stubs: readonly Stub[], options: ImportOptions): Promise<Outcome> {
+async function writeContract(source: Source, stubs: readonly Stub[], options: ImportOptions): Promise<Outcome> {
   const name = options.name ?? contractName(source.name);
   if (!isName(name))
     return {

@@ -11,7 +11,7 @@ import { typeText } from "../../../../readers/src/ir.ts";
 import { layOut } from "../fmt/layout.ts";
 import { chainAt, coreAt, declared, functionText, suggest, suggestMembers, type Suggestion } from "./conditions.ts";
 import { allowedAt, shapeOf, type Allowed } from "./file-schema.ts";
-import { find, kindOf, namesUnder, written, type Outline } from "./outline.ts";
+import { find, kindOf, namesUnder, formatNode, type Outline } from "./outline.ts";
 import { locationAt, type CursorLocation } from "./cursor-location.ts";
 import { besideUri, sourceOf, type Workspace } from "./workspace.ts";
 
@@ -83,7 +83,7 @@ export async function hover(workspace: Workspace, document: TextDocument, offset
     if (known !== undefined) lines.push(known);
   } else {
     const found = declared(outline, location, word.chain);
-    if (found !== undefined) lines.push(`\`${word.chain.join(".")}\`: \`${written(found.node)}\``);
+    if (found !== undefined) lines.push(`\`${word.chain.join(".")}\`: \`${formatNode(found.node)}\``);
     const doc = functionText(word.chain.at(-1) ?? "");
     if (doc !== undefined && found === undefined) lines.push(doc);
     const compiled = workspace.compiled(document);

@@ -6,7 +6,7 @@ import {
   namesUnder,
   propertiesOf,
   schemaMember,
-  written,
+  formatNode,
   type OutlineMember,
   type Outline,
 } from "./outline.ts";
@@ -101,7 +101,7 @@ function asSuggestion({ name, doc }: (typeof functions)[number]): Suggestion {
 }
 
 function member(name: string, found: OutlineMember | undefined): Suggestion {
-  return { name, kind: "member", detail: found === undefined ? "" : written(found.node) };
+  return { name, kind: "member", detail: found === undefined ? "" : formatNode(found.node) };
 }
 
 function fields({ node }: OutlineMember): readonly Suggestion[] {

@@ -81,7 +81,7 @@ export function referred(schema: YamlNode, root: YamlNode, depth = 0): YamlNode 
 }
 
 /** A node's text as written in the file, on one line and truncated. */
-export function written(node: YamlNode): string {
+export function formatNode(node: YamlNode): string {
   const text = node.span.file.text.slice(node.span.from, node.span.to).replaceAll(/\s+/g, " ").trim();
   return text.length > 300 ? `${text.slice(0, 300)}…` : text;
 }

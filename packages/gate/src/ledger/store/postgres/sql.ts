@@ -268,13 +268,13 @@ export function readRows(filters: Filters): BoundStatement {
 const sizes = [64, 16, 4, 1] as const;
 
 /** The tables that one statement may add several rows to. */
-type Written = "effects" | "holds" | "nodes" | "receipts" | "withdrawals";
+type BulkTable = "effects" | "holds" | "nodes" | "receipts" | "withdrawals";
 
 export type Value = string | number | Uint8Array | null;
 
 /** The statements that add rows of one ledger. */
 export function insertions(
-  table: Written,
+  table: BulkTable,
   ledger: string,
   rows: readonly (readonly Value[])[],
 ): readonly BoundStatement[] {
@@ -293,7 +293,7 @@ export function insertions(
 const inserting = new Map<string, Statement>();
 
 /** The statement that adds a number of rows. $1 is the ledger, and the columns of each row follow. */
-export function insertion(table: Written, rows: number): Statement {
+export function insertion(table: BulkTable, rows: number): Statement {
   return inserting.getOrInsertComputed(`${table} ${rows}`, (name) => {
     const columns = columnsOf(table);
     const tuples = Array.from({ length: rows }, (_, at) => {
