@@ -112,7 +112,7 @@ export class StoredCounters {
       } else if (found !== undefined && addDecimals(found, `-${amount}`) === "0") fold.found += 1;
       else if (found === "0" && (mayLack || at <= this.#coveredThrough(digest))) missing.add(event);
       else
-        this.#wrong(owned, {
+        this.#noteWrong(owned, {
           seq,
           problem: "an event that was folded into a counter differs from its receipt",
           expected: amount,
@@ -138,7 +138,7 @@ export class StoredCounters {
     for (const [index, { expected, row }] of byKey.entries()) {
       const [is, was] = [expected, found[index] ?? []].map((amounts) => [...amounts].toSorted().join(", "));
       if (is !== was)
-        this.#wrong(owned, {
+        this.#noteWrong(owned, {
           seq: row,
           problem: "the ledger has not taken back exactly the events that outcomes took back",
           expected: is || "nothing taken back",
@@ -158,7 +158,7 @@ export class StoredCounters {
       const isMoving = (["folded", "resetThrough", "unknownThrough"] as const).some((of) => kept?.[of] !== now?.[of]);
       events += this.#foldOf(digest).found;
       const wrong = isMoving ? undefined : this.#wrongKept(digest, again.get(digest));
-      if (wrong !== undefined) this.#wrong(owned, { ...wrong, seq: last });
+      if (wrong !== undefined) this.#noteWrong(owned, { ...wrong, seq: last });
       else if (isMoving || !this.#isVerifiable(digest)) unverifiable += 1;
     }
     unverifiable += [...this.#kept.values()].filter(
@@ -226,7 +226,7 @@ export class StoredCounters {
     return undefined;
   }
 
-  #wrong({ counter }: OwnedCounter, wrong: Omit<WrongCounter, "counter">): void {
+  #noteWrong({ counter }: OwnedCounter, wrong: Omit<WrongCounter, "counter">): void {
     if (this.#firstWrong === undefined || wrong.seq < this.#firstWrong.seq)
       this.#firstWrong = { counter: counter.name, ...wrong };
   }

@@ -129,7 +129,7 @@ class Reader {
       : this.#call(sheet, draft, progress);
     // Such a case could not fail.
     if (steps.every(({ expect }) => expect === undefined))
-      sheet.wrong("missing", "a case needs an expectation, under `expect:`");
+      sheet.reportProblem("missing", "a case needs an expectation, under `expect:`");
     return { name, span, given, steps };
   }
 
@@ -150,14 +150,14 @@ class Reader {
     const { span } = sheet.map;
     const [act = "approve", ...others] = decisionActs.filter((name) => sheet.has(name));
     if (others.length > 0)
-      sheet.wrong("twice", `a decision has one of ${decisionActs.map((name) => `\`${name}:\``).join(", ")}`);
+      sheet.reportProblem("twice", `a decision has one of ${decisionActs.map((name) => `\`${name}:\``).join(", ")}`);
     const by = sheet.scalar(act);
     if (by !== undefined && act !== "cancel") sheet.resolveName(by, "person", this.#people);
     const scope = sheet.oneOf("scope", "scope", ["call", "tool", "rule"] as const);
-    if (scope !== undefined && act !== "deny") sheet.wrong("literal", "`scope:` belongs to `deny:`");
+    if (scope !== undefined && act !== "deny") sheet.reportProblem("literal", "`scope:` belongs to `deny:`");
     const approval = this.#nameAbove(sheet.scalar("approval"), "approval", progress) ?? latest;
     if (!progress.names.has(approval) && !sheet.has("approval"))
-      sheet.wrong("missing", `no call comes before it, so there is nothing to ${act}`);
+      sheet.reportProblem("missing", `no call comes before it, so there is nothing to ${act}`);
     const at = this.#time(sheet, progress, "a decision");
     const result = sheet.oneOf("expect", "result of a decision", decisionResults);
     const expect = result && { span: sheet.node("expect")?.span ?? span, result };
@@ -171,11 +171,11 @@ class Reader {
     const { span } = sheet.map;
     const status = sheet.oneOf("outcome", "status of an outcome", outcomeRows.outcomeStatuses) ?? "done";
     if (sheet.decimal("amount") !== undefined && status !== "done")
-      sheet.wrong("literal", "`amount:` belongs to `outcome: done`");
+      sheet.reportProblem("literal", "`amount:` belongs to `outcome: done`");
     const amount = sheet.node("amount");
     const call = this.#nameAbove(sheet.scalar("call"), "outcome", progress) ?? latest;
     if (progress.names.size === 0 && !sheet.has("call"))
-      sheet.wrong("missing", "no call comes before it, so there is nothing to report");
+      sheet.reportProblem("missing", "no call comes before it, so there is nothing to report");
     const at = this.#time(sheet, progress, "an outcome");
     const result = sheet.oneOf("expect", "refusal of an outcome", outcomeRefusals);
     const expect = result && { span: sheet.node("expect")?.span ?? span, result };
@@ -197,20 +197,21 @@ class Reader {
   #call(sheet: Sheet, base: Draft, progress: Progress): readonly TestCall[] {
     const draft = this.#drafts.called(sheet, base);
     const { span } = sheet.map;
-    if (draft.tool === undefined) sheet.wrong("missing", "a call needs a tool, under `tool:`");
+    if (draft.tool === undefined) sheet.reportProblem("missing", "a call needs a tool, under `tool:`");
     const tool = draft.tool?.text ?? "";
     const body = bodyText(tool, draft);
     const expect = expectationOf(sheet);
     const repeat = this.#repeat(sheet);
     const every = sheet.pause("every") ?? 0;
     if (sheet.has("every") && !sheet.has("repeat"))
-      sheet.wrong("missing", "`every:` is the time between repetitions: `repeat:` is their number");
+      sheet.reportProblem("missing", "`every:` is the time between repetitions: `repeat:` is their number");
     const from = this.#time(sheet, progress, "a call");
     progress.now = from + every * (repeat - 1);
     const { key = "default", session = null } = draft;
     const approval = this.#nameAbove(sheet.scalar("approval"), "approval", progress);
     const as = sheet.text("as");
-    if (as === latest) sheet.wrong("literal", `\`${latest}\` is the approval of the latest answer: take another name`);
+    if (as === latest)
+      sheet.reportProblem("literal", `\`${latest}\` is the approval of the latest answer: take another name`);
     for (const name of [latest, as ?? latest]) progress.names.add(name);
     const call = { kind: "call", span, tool, body, key, session, approval, as, expect } as const;
     return Array.from({ length: repeat }, (_, at) => ({ ...call, at: from + every * at }));
@@ -219,10 +220,14 @@ class Reader {
   /** The time of a step. Time goes forward. */
   #time(sheet: Sheet, progress: Progress, what: string): number {
     const { now } = progress;
-    if (sheet.has("at") && sheet.has("after")) sheet.wrong("twice", `${what} has \`at:\` or \`after:\`, not both`);
+    if (sheet.has("at") && sheet.has("after"))
+      sheet.reportProblem("twice", `${what} has \`at:\` or \`after:\`, not both`);
     const at = sheet.moment("at") ?? now + (sheet.pause("after") ?? 0);
     if (at < now)
-      sheet.wrong("literal", `${what.replace(/^an? /, "the ")} is earlier than the one above it: time goes forward`);
+      sheet.reportProblem(
+        "literal",
+        `${what.replace(/^an? /, "the ")} is earlier than the one above it: time goes forward`,
+      );
     return (progress.now = at);
   }
 

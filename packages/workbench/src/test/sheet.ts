@@ -34,7 +34,7 @@ export class Sheet {
   }
 
   /** Reports a problem of the whole map at its first character. */
-  wrong(code: Parameters<Report["add"]>[0], message: string, hint?: string): void {
+  reportProblem(code: Parameters<Report["add"]>[0], message: string, hint?: string): void {
     const { span } = this.map;
     this.report.add(code, { ...span, to: span.from + 1 }, message, hint);
   }

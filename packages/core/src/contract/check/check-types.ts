@@ -22,7 +22,7 @@ export function binaryType(syntax: Binary, left: Core, right: Core, report: Repo
   const [a, b] = [left.type, right.type];
   if (a.kind === "broken" || b.kind === "broken")
     return ["+", "-", "*", "/", "%"].includes(operator) ? broken : boolean;
-  const wrong = (message: string, hint?: string): Type => {
+  const reportMismatch = (message: string, hint?: string): Type => {
     report.add(
       "type",
       span,
@@ -42,7 +42,7 @@ export function binaryType(syntax: Binary, left: Core, right: Core, report: Repo
     case "!=":
       return comparable(a, b)
         ? boolean
-        : wrong(
+        : reportMismatch(
             `${typeText(a)} never equals ${typeText(b)}`,
             b.kind === "null" && !["optional", "any"].includes(a.kind)
               ? "a call may lack an optional member: test it with `has(...)`"
@@ -50,17 +50,21 @@ export function binaryType(syntax: Binary, left: Core, right: Core, report: Repo
           );
     case "in": {
       if (b.kind === "record")
-        return a.kind === "string" || isUntyped(a) ? boolean : wrong(`${typeText(a)} is never a member's name`);
+        return a.kind === "string" || isUntyped(a)
+          ? boolean
+          : reportMismatch(`${typeText(a)} is never a member's name`);
       if (b.kind === "memory")
-        return isKey(a) ? boolean : wrong(`a counter remembers texts, numbers and booleans, not ${typeText(a)}`);
+        return isKey(a)
+          ? boolean
+          : reportMismatch(`a counter remembers texts, numbers and booleans, not ${typeText(a)}`);
       if (b.kind !== "list")
-        return wrong(
+        return reportMismatch(
           `\`in\` looks in a list or an object, not in ${typeText(b)}`,
           b.kind === "string" ? "write `text.contains(part)`" : undefined,
         );
       return comparable(a, b.of)
         ? boolean
-        : wrong(
+        : reportMismatch(
             `${typeText(a)} is never in ${typeText(b)}`,
             a.kind === "boolean" ? "to deny the whole test, write `!(a in b)`" : undefined,
           );
@@ -71,11 +75,11 @@ export function binaryType(syntax: Binary, left: Core, right: Core, report: Repo
     case ">=":
       return a.kind === b.kind && ordered.includes(a.kind)
         ? boolean
-        : wrong(`${typeText(a)} and ${typeText(b)} have no order`, orderHint(a, b));
+        : reportMismatch(`${typeText(a)} and ${typeText(b)} have no order`, orderHint(a, b));
     default:
       return (
         arithmeticType(operator, a, b) ??
-        wrong(`\`${operator}\` does not take ${typeText(a)} and ${typeText(b)}`, arithmeticHint(a, b))
+        reportMismatch(`\`${operator}\` does not take ${typeText(a)} and ${typeText(b)}`, arithmeticHint(a, b))
       );
   }
 }

@@ -373,17 +373,19 @@ export function untilDamaged<Made>(
 }
 
 function readerOf(name: string, kind: Kind): (value: unknown) => Value | null {
-  const wrong = (): never => {
+  const throwUnreadable = (): never => {
     throw new Unreadable(`${name} is not of its type`);
   };
-  const text = (value: unknown): string => (typeof value === "string" ? value : wrong());
+  const text = (value: unknown): string => (typeof value === "string" ? value : throwUnreadable());
   // PostgreSQL's driver returns 64-bit numbers as texts.
   const number = (value: unknown): number => {
     const found = typeof value === "string" && /^-?\d+$/.test(value) ? Number(value) : value;
-    return Number.isSafeInteger(found) ? (found as number) : wrong();
+    return Number.isSafeInteger(found) ? (found as number) : throwUnreadable();
   };
   const digest = (value: unknown): string =>
-    value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.length).toString("hex") : wrong();
+    value instanceof Uint8Array
+      ? Buffer.from(value.buffer, value.byteOffset, value.length).toString("hex")
+      : throwUnreadable();
   const read = { digest, number, "number?": number, text, "text?": text }[kind];
   return kind.endsWith("?") ? (value) => (value === null ? null : read(value)) : read;
 }

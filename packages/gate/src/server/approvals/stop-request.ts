@@ -8,7 +8,7 @@ import {
   type Refusal,
   type Result,
 } from "../../../../core/src/wire/mod.ts";
-import { isSentence, readBody, sentenceBytesMax, Wrong } from "../request/body.ts";
+import { isSentence, readBody, sentenceBytesMax, BodyError } from "../request/body.ts";
 import type { StopRequest } from "../policy/stops.ts";
 
 const toolsMax = 50;
@@ -17,10 +17,10 @@ const toolsMax = 50;
 export function readStop(received: unknown): Result<StopRequest, Refusal> {
   return readBody(received, ["scope", "why", "approvals"], (members) => {
     const asked = { scope: scopeOf(members.get("scope")), why: whyOf(members.get("why")) };
-    if (asked.why.trim() === "") throw new Wrong('"why" must say why: the reason of each blocked call repeats it');
+    if (asked.why.trim() === "") throw new BodyError('"why" must say why: the reason of each blocked call repeats it');
     const approvals = members.get("approvals") ?? "end";
     if (members.has("approvals") && approvals !== "keep")
-      throw new Wrong('"approvals" must be "keep", or absent to cancel the approvals that the stop covers');
+      throw new BodyError('"approvals" must be "keep", or absent to cancel the approvals that the stop covers');
     return { ...asked, approvals: approvals === "keep" ? "keep" : "end" };
   });
 }
@@ -35,7 +35,7 @@ export function readLift(received: unknown): Result<Pick<StopRequest, "scope" | 
 
 function whyOf(value: Json | undefined): string {
   if (isSentence(value)) return value;
-  throw new Wrong(`"why" must be at most ${sentenceBytesMax} bytes of visible characters on one line`);
+  throw new BodyError(`"why" must be at most ${sentenceBytesMax} bytes of visible characters on one line`);
 }
 
 const scopeForms = '"all", {"tools": [...]}, {"key": "..."} or {"session": {"key": "...", "id": "..."}}';
@@ -51,18 +51,18 @@ function scopeOf(value: Json | undefined, most: number = toolsMax): StopScope {
       if (isName(key, limits.toolNameBytesMax) && isName(id, limits.sessionIdBytesMax)) return { session: { id, key } };
     }
   }
-  throw new Wrong(`"scope" must be ${scopeForms}${value === undefined ? ": it is missing" : ""}`);
+  throw new BodyError(`"scope" must be ${scopeForms}${value === undefined ? ": it is missing" : ""}`);
 }
 
 function toolsOf(value: Json, most: number): StopScope {
   if (!Array.isArray(value) || value.length === 0 || value.length > most)
-    throw new Wrong(`"tools" must be a list of 1 to ${most} names of tools, not ${typeName(value)}`);
+    throw new BodyError(`"tools" must be a list of 1 to ${most} names of tools, not ${typeName(value)}`);
   const names = value as readonly Json[];
   const wrong = names.find((name) => !isName(name, limits.toolNameBytesMax));
   if (wrong !== undefined || new Set(names).size < names.length)
-    throw new Wrong('"tools" must name each tool once, by its whole name');
+    throw new BodyError('"tools" must name each tool once, by its whole name');
   const pattern = (names as readonly string[]).find((name) => name.includes("*"));
-  if (pattern !== undefined) throw new Wrong(`${quote(pattern)} is a pattern: a stop names whole tools`);
+  if (pattern !== undefined) throw new BodyError(`${quote(pattern)} is a pattern: a stop names whole tools`);
   return { tools: names as readonly string[] };
 }
 

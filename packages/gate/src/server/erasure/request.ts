@@ -16,7 +16,7 @@ import {
   type Refusal,
   type Result,
 } from "../../../../core/src/wire/mod.ts";
-import { readBody, readFlag, readText, Wrong } from "../request/body.ts";
+import { readBody, readFlag, readText, BodyError } from "../request/body.ts";
 import { dayOrMoment } from "../settings/moment.ts";
 import { readPath, type Where } from "./where.ts";
 
@@ -62,8 +62,8 @@ function readTarget(members: JsonObject): EraseTarget {
   const named = ["rows", "session_id", "before", "where"].filter((name) => members.has(name));
   const [name] = named;
   if (name === undefined || named.length > 1)
-    throw new Wrong('the request must have exactly one of "rows", "session_id", "before" and "where"');
-  if (name !== "session_id" && members.has("key")) throw new Wrong('"key" is only allowed with "session_id"');
+    throw new BodyError('the request must have exactly one of "rows", "session_id", "before" and "where"');
+  if (name !== "session_id" && members.has("key")) throw new BodyError('"key" is only allowed with "session_id"');
   if (name === "rows") return { rows: readRows(members.get("rows")) };
   if (name === "where") return { wheres: readWheres(members.get("where")) };
   if (name === "before") return { before: readBefore(readText("before", members.get("before"))) };
@@ -78,17 +78,17 @@ const wheresMax = 8;
 function readWheres(value: Json | undefined): readonly Where[] {
   const named = value instanceof Map ? [...(value as JsonObject)] : [];
   if (named.length === 0 || named.length > wheresMax)
-    throw new Wrong(
+    throw new BodyError(
       `"where" must be an object of 1 to ${wheresMax} members and their values, such as {"input.customer.email": "anna@example.com"}`,
     );
   return named.map(([member, wanted]) => {
     const path = readPath(member);
     if (path === undefined)
-      throw new Wrong(
+      throw new BodyError(
         `${quote(member)} is not a member of a call: write its path, such as input.customer.email or platform.user.id`,
       );
     if (typeof wanted !== "string")
-      throw new Wrong(`the value of ${quote(member)} must be a string; write the digits of a number as a string`);
+      throw new BodyError(`the value of ${quote(member)} must be a string; write the digits of a number as a string`);
     return { ...path, value: wanted };
   });
 }
@@ -96,12 +96,12 @@ function readWheres(value: Json | undefined): readonly Where[] {
 /** A preview needs no reason, because it changes nothing. */
 function readPreview(members: JsonObject): boolean {
   const preview = readFlag("preview", members);
-  if (preview && !members.has("where")) throw new Wrong('"preview" is only allowed with "where"');
+  if (preview && !members.has("where")) throw new BodyError('"preview" is only allowed with "where"');
   return preview;
 }
 
 function readRows(value: Json | undefined): readonly RowRange[] {
-  const wrong = new Wrong(
+  const wrong = new BodyError(
     `"rows" must be a list of 1 to ${rangesMax} pairs such as [[3,3],[7,9]]: the first row and the last`,
   );
   if (!Array.isArray(value) || value.length === 0 || value.length > rangesMax) throw wrong;
@@ -127,7 +127,7 @@ function merged(ranges: readonly RowRange[]): readonly RowRange[] {
 function readParts(value: Json | undefined): readonly ErasablePart[] {
   const names = Array.isArray(value) ? (value as readonly Json[]) : [];
   if (names.length === 0 || names.length > partsMax)
-    throw new Wrong(
+    throw new BodyError(
       `"parts" must be a list of 1 to ${partsMax} of ${erasableParts.join(", ")}, or sensitive members such as input.customer.email`,
     );
   return names.map((name) => readPart(readText("a part", name)));
@@ -136,22 +136,22 @@ function readParts(value: Json | undefined): readonly ErasablePart[] {
 function readPart(name: string): ErasablePart {
   if (isErasable(name) && name.length <= memberCharactersMax) return name;
   if (name === "effects")
-    throw new Wrong(
+    throw new BodyError(
       'the part "effects" cannot be erased: it holds only digests and amounts, and counters are computed from it',
     );
   const parts = `parts are ${erasableParts.join(", ")}, and members that a contract lists under "sensitive"`;
-  throw new Wrong(`the part ${quote(name)} does not exist; ${didYouMean(name, erasableParts, parts, '"')}`);
+  throw new BodyError(`the part ${quote(name)} does not exist; ${didYouMean(name, erasableParts, parts, '"')}`);
 }
 
 function readReason(value: Json | undefined): string {
   const reason = readText("reason", value);
   if (reason.trim() === "" || utf8Bytes(reason) > reasonBytesMax || /\p{C}/u.test(reason))
-    throw new Wrong(`"reason" must be 1 to ${reasonBytesMax} bytes of visible characters`);
+    throw new BodyError(`"reason" must be 1 to ${reasonBytesMax} bytes of visible characters`);
   return reason;
 }
 
 function readBefore(text: string): number {
   const at = dayOrMoment(text);
   if (at !== undefined) return at;
-  throw new Wrong('"before" must be a day such as 2026-01-31, or a moment such as 2026-01-31T12:00:00Z');
+  throw new BodyError('"before" must be a day such as 2026-01-31, or a moment such as 2026-01-31T12:00:00Z');
 }

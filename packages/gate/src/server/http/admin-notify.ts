@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { good, quote, refuse, type EndpointJson, type EndpointsJson } from "../../../../core/src/wire/mod.ts";
 import type { SenderState } from "../notify/sender.ts";
-import { readBody, required, sendJson, Wrong } from "../request/body.ts";
+import { readBody, required, sendJson, BodyError } from "../request/body.ts";
 import { refuseWith, sendResult } from "./refusing.ts";
 import type { CallWithoutGate } from "./route.ts";
 
@@ -29,8 +29,9 @@ export async function replay({ service, tenant, request, reply }: CallWithoutGat
   const asked = readBody(request.body, ["from", "endpoint"], (members) => {
     const [row, name] = [members.get("from"), members.get("endpoint")];
     if (typeof row !== "number" || !Number.isSafeInteger(row) || row < 1)
-      throw new Wrong('"from" must be the number of a row');
-    if (name !== undefined && typeof name !== "string") throw new Wrong('"endpoint" must be the name of an endpoint');
+      throw new BodyError('"from" must be the number of a row');
+    if (name !== undefined && typeof name !== "string")
+      throw new BodyError('"endpoint" must be the name of an endpoint');
     return { from: row, endpoint: name };
   });
   const { from, endpoint } = required(asked);

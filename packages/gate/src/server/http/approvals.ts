@@ -39,7 +39,7 @@ import {
   requireMembers,
   sendJson,
   sentenceBytesMax,
-  Wrong,
+  BodyError,
 } from "../request/body.ts";
 import { keep, untilGone } from "./connection.ts";
 import type { Exchange } from "./exchange.ts";
@@ -197,16 +197,16 @@ export async function cancel(call: RouteCall): Promise<FastifyReply> {
 
 function decisionsIn(value: Json | undefined): readonly DecisionRequest[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > decisionsMax)
-    throw new Wrong(`"decisions" must be a list of 1 to ${decisionsMax} decisions`);
+    throw new BodyError(`"decisions" must be a list of 1 to ${decisionsMax} decisions`);
   const found: DecisionRequest[] = [];
   for (const each of value as readonly Json[]) {
-    if (!(each instanceof Map)) throw new Wrong(`a decision must be an object, not ${typeName(each)}`);
+    if (!(each instanceof Map)) throw new BodyError(`a decision must be an object, not ${typeName(each)}`);
     const members: JsonObject = each;
     requireMembers("a decision", members, ["id", "hash", "decision", "comment"]);
     const [id, decision] = [members.get("id"), members.get("decision")];
-    if (typeof id !== "string") throw new Wrong('"id" of a decision must be a string');
-    if (decision !== "approve" && decision !== "deny") throw new Wrong('"decision" must be approve or deny');
-    if (found.some((other) => other.id === id)) throw new Wrong(`${quote(id)} is in the list twice`);
+    if (typeof id !== "string") throw new BodyError('"id" of a decision must be a string');
+    if (decision !== "approve" && decision !== "deny") throw new BodyError('"decision" must be approve or deny');
+    if (found.some((other) => other.id === id)) throw new BodyError(`${quote(id)} is in the list twice`);
     found.push({ id, ...decisionIn(members, decision) });
   }
   return found;
@@ -216,12 +216,12 @@ function decisionIn(members: JsonObject, decision: DecisionRequest["decision"]):
   const [comment = "", until, scope] = ["comment", "until", "scope"].map((name) => members.get(name));
   const hash = readHash(members.get("hash"));
   if (!isSentence(comment))
-    throw new Wrong(`"comment" must be at most ${sentenceBytesMax} bytes of visible characters on one line`);
-  if (decision === "deny" && comment.trim() === "") throw new Wrong('"comment" must say why: the agent reads it');
+    throw new BodyError(`"comment" must be at most ${sentenceBytesMax} bytes of visible characters on one line`);
+  if (decision === "deny" && comment.trim() === "") throw new BodyError('"comment" must say why: the agent reads it');
   if (until !== undefined && !(typeof until === "number" && until > Date.now() && until <= Date.now() + denialMsMax))
-    throw new Wrong('"until" must be milliseconds since the epoch, in the next 90 days');
+    throw new BodyError('"until" must be milliseconds since the epoch, in the next 90 days');
   if (scope !== undefined && scope !== "call" && scope !== "tool" && scope !== "rule")
-    throw new Wrong('"scope" must be call, tool or rule');
+    throw new BodyError('"scope" must be call, tool or rule');
   return { hash, decision, comment, until: typeof until === "number" ? until : undefined, scope };
 }
 

@@ -12,7 +12,7 @@ import {
 } from "../../../../core/src/wire/mod.ts";
 import { gateHistory } from "../policy/active-ledger.ts";
 import type { ExplanationRequest } from "../policy/hooks.ts";
-import { readBody, required, sendJson, Wrong } from "../request/body.ts";
+import { readBody, required, sendJson, BodyError } from "../request/body.ts";
 import { plainDecimal } from "./outcomes.ts";
 import { inPlace } from "./reading.ts";
 import { refuseWith } from "./refusing.ts";
@@ -66,13 +66,14 @@ function readAsked(body: unknown): Result<Asked, Refusal> {
 
 function askedIn(members: JsonObject, document: JsonDocument): Asked {
   if (members.has("call") === members.has("receipt"))
-    throw new Wrong('the body must have either "call", the body of a POST /check, or "receipt", a number');
+    throw new BodyError('the body must have either "call", the body of a POST /check, or "receipt", a number');
   const of = members.has("call") ? callIn(document) : receiptIn(members.get("receipt"));
   const under = underIn(document);
   const counters = countersIn(members.get("counters"));
-  if (under === "recorded" && typeof of === "string") throw new Wrong('"under" can be recorded only with "receipt"');
+  if (under === "recorded" && typeof of === "string")
+    throw new BodyError('"under" can be recorded only with "receipt"');
   if (under === "recorded" && counters.size > 0)
-    throw new Wrong(
+    throw new BodyError(
       '"counters" cannot change what the receipt recorded: leave it out, or decide under another contract',
     );
   return { of, under, counters };
@@ -80,33 +81,33 @@ function askedIn(members: JsonObject, document: JsonDocument): Asked {
 
 function callIn(document: JsonDocument): string {
   const call = document.members.get("call");
-  if (!(call instanceof Map)) throw new Wrong(`"call" must be an object, not ${typeName(call ?? null)}`);
+  if (!(call instanceof Map)) throw new BodyError(`"call" must be an object, not ${typeName(call ?? null)}`);
   return document.source("call") ?? "";
 }
 
 function receiptIn(receipt: Json | undefined): number {
   if (typeof receipt === "number" && Number.isSafeInteger(receipt) && receipt >= 1) return receipt;
-  throw new Wrong('"receipt" must be the number of a receipt, a whole number from 1');
+  throw new BodyError('"receipt" must be the number of a receipt, a whole number from 1');
 }
 
 function underIn({ members }: JsonDocument): Asked["under"] {
   const [under, contract] = [members.get("under"), members.get("contract")];
-  if (contract !== undefined && under !== undefined) throw new Wrong('"contract" and "under" exclude each other');
+  if (contract !== undefined && under !== undefined) throw new BodyError('"contract" and "under" exclude each other');
   if (contract !== undefined && typeof contract !== "string")
-    throw new Wrong(`"contract" must be the text of a contract, not ${typeName(contract)}`);
+    throw new BodyError(`"contract" must be the text of a contract, not ${typeName(contract)}`);
   if (contract !== undefined) return { pasted: contract };
   if (under === undefined || under === "in-force" || under === "recorded") return under ?? "in-force";
-  throw new Wrong('"under" must be in-force or recorded');
+  throw new BodyError('"under" must be in-force or recorded');
 }
 
 function countersIn(counters: Json | undefined): ReadonlyMap<string, string> {
   if (counters === undefined) return new Map();
-  if (!(counters instanceof Map)) throw new Wrong(`"counters" must be an object, not ${typeName(counters)}`);
+  if (!(counters instanceof Map)) throw new BodyError(`"counters" must be an object, not ${typeName(counters)}`);
   const given = new Map<string, string>();
   for (const [name, value] of counters as ReadonlyMap<string, Json>) {
     const decimal = plainDecimal(value);
     if (decimal === undefined)
-      throw new Wrong(`the counter ${quote(name)} must be a number of 0 or more, without an exponent`);
+      throw new BodyError(`the counter ${quote(name)} must be a number of 0 or more, without an exponent`);
     given.set(name, decimal);
   }
   return given;

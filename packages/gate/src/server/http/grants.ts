@@ -3,7 +3,7 @@ import { Decimal, readPath, type Json, type JsonObject } from "../../../../core/
 import type { Key } from "../keys/keys.ts";
 import { grantJson, type GrantDecided, type GrantSource, type ShownGrant } from "../approvals/grant-desk.ts";
 import type { GrantRequest } from "../approvals/grants.ts";
-import { readBody, readFlag, readHash, required, requireMembers, sendJson, Wrong } from "../request/body.ts";
+import { readBody, readFlag, readHash, required, requireMembers, sendJson, BodyError } from "../request/body.ts";
 import { readQuery } from "./query.ts";
 import { inPlace } from "./reading.ts";
 import { sendResult } from "./refusing.ts";
@@ -81,13 +81,14 @@ function decidedJson({ grant, quorum, receipt }: GrantDecided): Readonly<Record<
 
 function sourceIn(members: JsonObject): GrantSource {
   const id = members.get("approval");
-  if (typeof id !== "string") throw new Wrong('"approval" must be the id of the approval that the grant is made from');
+  if (typeof id !== "string")
+    throw new BodyError('"approval" must be the id of the approval that the grant is made from');
   return { id, hash: readHash(members.get("hash")) };
 }
 
 /** Reads the member `grant` of an approval's body. */
 export function readGrant(value: Json | undefined): GrantRequest {
-  if (!(value instanceof Map)) throw new Wrong('"grant" must be an object');
+  if (!(value instanceof Map)) throw new BodyError('"grant" must be an object');
   requireMembers("a grant", value, grantMembers);
   return grantIn(value);
 }
@@ -100,16 +101,16 @@ function grantIn(members: JsonObject): GrantRequest {
     "free",
     "amounts",
   ].map((name) => members.get(name));
-  if (until !== undefined && !isCount(until)) throw new Wrong('"until" must be milliseconds since the epoch');
-  if (uses !== undefined && !isCount(uses)) throw new Wrong('"uses" must be a whole number from 1');
+  if (until !== undefined && !isCount(until)) throw new BodyError('"until" must be milliseconds since the epoch');
+  if (uses !== undefined && !isCount(uses)) throw new BodyError('"uses" must be a whole number from 1');
   const anySession = readFlag("any_session", members);
   const pinned = pathsIn(pins);
   if (pinned === undefined)
-    throw new Wrong(`"pins" must be a list of at most ${pinsMax} members of the input, such as "input.payee"`);
+    throw new BodyError(`"pins" must be a list of at most ${pinsMax} members of the input, such as "input.payee"`);
   const freed = pathsIn(free)?.filter((path) => path.startsWith("input."));
   if (freed === undefined || freed.length < (free as readonly Json[]).length)
-    throw new Wrong(`"free" must be a list of at most ${pinsMax} members of the input that the call lacks`);
-  if (!(amounts instanceof Map)) throw new Wrong('"amounts" must be an object with a number for each member');
+    throw new BodyError(`"free" must be a list of at most ${pinsMax} members of the input that the call lacks`);
+  if (!(amounts instanceof Map)) throw new BodyError('"amounts" must be an object with a number for each member');
   const read = [...(amounts as JsonObject)].map(
     ([name, amount]) => [readPath(name) ?? name, amountOf(amount)] as const,
   );
@@ -131,5 +132,5 @@ function pathsIn(list: Json): readonly string[] | undefined {
 function amountOf(value: Json): string {
   const text = value instanceof Decimal ? value.text : typeof value === "number" ? String(value) : "";
   if (/^(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?$/.test(text)) return text;
-  throw new Wrong('each of the "amounts" must be a number that is not negative, with at most 15 digits');
+  throw new BodyError('each of the "amounts" must be a number that is not negative, with at most 15 digits');
 }

@@ -11,7 +11,7 @@ import {
 } from "../../../../core/src/wire/mod.ts";
 import type { Key } from "../keys/keys.ts";
 import type { OutcomeReport, Reported } from "../outcomes/desk.ts";
-import { readBody, refuseWrong, required, requireMembers, Wrong } from "../request/body.ts";
+import { readBody, refuseWrong, required, requireMembers, BodyError } from "../request/body.ts";
 import { sendResult } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
@@ -45,25 +45,25 @@ function outcomeIn(members: JsonObject): OutcomeReport {
   const [amount, ref] = [members.get("amount"), members.get("ref")];
   const place = receiptIn(members.get("receipt"));
   const status = outcomeRows.outcomeStatuses.find((each) => each === members.get("status"));
-  if (status === undefined) throw new Wrong('"status" must be done, failed or unknown');
+  if (status === undefined) throw new BodyError('"status" must be done, failed or unknown');
   const text = amount === undefined ? undefined : plainDecimal(amount);
   if (amount !== undefined && text === undefined)
-    throw new Wrong(`"amount" must be a number that is not negative, of at most ${digitsMax} digits`);
-  if (text !== undefined && status !== "done") throw new Wrong('"amount" is for the status done');
+    throw new BodyError(`"amount" must be a number that is not negative, of at most ${digitsMax} digits`);
+  if (text !== undefined && status !== "done") throw new BodyError('"amount" is for the status done');
   if (ref !== undefined && (typeof ref !== "string" || ref === "" || utf8Bytes(ref) > refBytesMax))
-    throw new Wrong(`"ref" must be a string of 1 to ${refBytesMax} bytes`);
+    throw new BodyError(`"ref" must be a string of 1 to ${refBytesMax} bytes`);
   return { ...place, status, amount: text, ref };
 }
 
 function receiptIn(receipt: Json | undefined): Pick<OutcomeReport, "hash" | "seq"> {
   if (!(receipt instanceof Map))
-    throw new Wrong(`"receipt" must be the object of the check's answer, not ${typeName(receipt ?? null)}`);
+    throw new BodyError(`"receipt" must be the object of the check's answer, not ${typeName(receipt ?? null)}`);
   requireMembers('"receipt"', receipt, ["seq", "hash", "request"]);
   const [seq, hash] = [receipt.get("seq"), receipt.get("hash")];
   if (typeof seq !== "number" || !Number.isSafeInteger(seq) || seq < 1)
-    throw new Wrong('"seq" of the receipt must be a whole number from 1');
+    throw new BodyError('"seq" of the receipt must be a whole number from 1');
   if (typeof hash !== "string" || !/^[0-9a-f]{64}$/.test(hash))
-    throw new Wrong('"hash" of the receipt must be 64 hex digits');
+    throw new BodyError('"hash" of the receipt must be 64 hex digits');
   return { seq, hash };
 }
 

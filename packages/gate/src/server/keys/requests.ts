@@ -11,7 +11,7 @@ import {
   type Result,
 } from "../../../../core/src/wire/mod.ts";
 import { gateName, retentionName, operatorName } from "../policy/reserved-names.ts";
-import { readBody, readText, Wrong } from "../request/body.ts";
+import { readBody, readText, BodyError } from "../request/body.ts";
 import { lengthMs } from "../settings/moment.ts";
 import { firstKeyName } from "./first-key.ts";
 import { isOidcGroup } from "./oidc-groups.ts";
@@ -70,7 +70,7 @@ export function readCreate(body: unknown, now: number): Result<CreateRequest, Re
     };
     requireApart(found);
     if (kind !== undefined && found.name === firstKeyName)
-      throw new Wrong(`the name ${quote(firstKeyName)} is that of the first key: choose another name`);
+      throw new BodyError(`the name ${quote(firstKeyName)} is that of the first key: choose another name`);
     return found;
   });
 }
@@ -82,8 +82,8 @@ function readKind(members: JsonObject): KeyRecord["kind"] {
   const value = members.get("kind");
   if (value === undefined) return undefined;
   const kind = keyKindOf(value);
-  if (kind === undefined) throw new Wrong('"kind" must be "host"; a key without it is an ordinary key');
-  if (members.has("scopes")) throw new Wrong(`the scopes of a key of kind "${kind}" are fixed: leave "scopes" out`);
+  if (kind === undefined) throw new BodyError('"kind" must be "host"; a key without it is an ordinary key');
+  if (members.has("scopes")) throw new BodyError(`the scopes of a key of kind "${kind}" are fixed: leave "scopes" out`);
   return kind;
 }
 
@@ -91,7 +91,8 @@ function readKind(members: JsonObject): KeyRecord["kind"] {
 export function readUpdate(body: unknown): Result<UpdateRequest, Refusal> {
   return readBody(body, ["person", "groups"], (members) => {
     const { person, groups } = readUser(members);
-    if (person === undefined && groups === undefined) throw new Wrong('the body must have "person", "groups" or both');
+    if (person === undefined && groups === undefined)
+      throw new BodyError('the body must have "person", "groups" or both');
     return { person, groups };
   });
 }
@@ -116,9 +117,9 @@ function readGroups(value: Json): readonly string[] {
   const groups = readList("groups", value, groupsMax).map((each) => readText("a group", each));
   const stated = groups.find(isOidcGroup);
   if (stated !== undefined)
-    throw new Wrong(`the group ${quote(stated)} can only come from the provider of the sign-in: leave it out`);
+    throw new BodyError(`the group ${quote(stated)} can only come from the provider of the sign-in: leave it out`);
   const odd = groups.find((group) => !/^[a-z0-9][a-z0-9._-]{0,63}$/.test(group));
-  if (odd !== undefined) throw new Wrong(`${quote(odd)} is not the name of a group: 1 to 64 of a-z, 0-9 and . _ -`);
+  if (odd !== undefined) throw new BodyError(`${quote(odd)} is not the name of a group: 1 to 64 of a-z, 0-9 and . _ -`);
   return [...new Set(groups)].toSorted();
 }
 
@@ -126,11 +127,11 @@ function readGroups(value: Json): readonly string[] {
 function requireApart({ scopes: asked, person, groups }: Pick<KeyRecord, "groups" | "person" | "scopes">): void {
   const other = asked.find((scope) => scope === "approve" || scope === "admin");
   if (asked.includes("check") && other !== undefined)
-    throw new Wrong(`a key with the scope "check" cannot have "${other}": make two keys`);
+    throw new BodyError(`a key with the scope "check" cannot have "${other}": make two keys`);
   if (asked.includes("approve") && person === undefined)
-    throw new Wrong('a key with the scope "approve" needs the "person" who uses it');
+    throw new BodyError('a key with the scope "approve" needs the "person" who uses it');
   if (groups !== undefined && person === undefined)
-    throw new Wrong('"groups" are those of a "person": name the person');
+    throw new BodyError('"groups" are those of a "person": name the person');
 }
 
 /** Reads the body of a POST /admin/keys/{name}/rotate. */
@@ -149,8 +150,8 @@ export function readNothing(body: unknown): Result<null, Refusal> {
 function readName(value: Json | undefined): string {
   const name = readText("name", value);
   if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name))
-    throw new Wrong('"name" must be 1 to 64 of a-z, 0-9 and . _ -, and start with a letter or a digit');
-  if (reserved.includes(name)) throw new Wrong(`the name ${quote(name)} is reserved: choose another name`);
+    throw new BodyError('"name" must be 1 to 64 of a-z, 0-9 and . _ -, and start with a letter or a digit');
+  if (reserved.includes(name)) throw new BodyError(`the name ${quote(name)} is reserved: choose another name`);
   return name;
 }
 
@@ -158,7 +159,7 @@ function readOwner(value: Json): string | null {
   if (value === null) return null;
   const owner = readText("owner", value);
   if (owner === "" || utf8Bytes(owner) > ownerBytesMax || /\p{C}/u.test(owner))
-    throw new Wrong(`"owner" must be 1 to ${ownerBytesMax} bytes of visible characters`);
+    throw new BodyError(`"owner" must be 1 to ${ownerBytesMax} bytes of visible characters`);
   return owner;
 }
 
@@ -171,7 +172,7 @@ function readScope(text: string): Scope {
   const found = scopes.find((scope) => scope === text);
   if (found !== undefined) return found;
   const hint = didYouMean(text, scopes, `scopes are ${scopes.join(", ")}`, '"');
-  throw new Wrong(`the scope ${quote(text)} does not exist; ${hint}`);
+  throw new BodyError(`the scope ${quote(text)} does not exist; ${hint}`);
 }
 
 function readTenant(value: Json | undefined): string | null | undefined {
@@ -183,16 +184,19 @@ function readTools(value: Json): readonly string[] | null {
   const patterns = readList("tools", value, toolsMax).map((each) => readText("a pattern of tools", each));
   const odd = patterns.find((each) => each === "" || utf8Bytes(each) > patternBytesMax || each.includes("\0"));
   if (odd !== undefined)
-    throw new Wrong(`${quote(odd)} is not a pattern of tools: a pattern has 1 to ${patternBytesMax} bytes and no NUL`);
+    throw new BodyError(
+      `${quote(odd)} is not a pattern of tools: a pattern has 1 to ${patternBytesMax} bytes and no NUL`,
+    );
   return patterns;
 }
 
 function readRate(value: Json): Rate | null {
   if (value === null) return null;
-  if (!(value instanceof Map)) throw new Wrong(`"rate" must be an object, not ${typeName(value)}`);
+  if (!(value instanceof Map)) throw new BodyError(`"rate" must be an object, not ${typeName(value)}`);
   const rate: JsonObject = value;
   const stranger = rate.keys().find((name) => name !== "per_second" && name !== "burst");
-  if (stranger !== undefined) throw new Wrong(`"rate" has no member ${quote(stranger)}, only "per_second" and "burst"`);
+  if (stranger !== undefined)
+    throw new BodyError(`"rate" has no member ${quote(stranger)}, only "per_second" and "burst"`);
   const perSecond = readCount("per_second", rate.get("per_second"));
   return { perSecond, burst: rate.has("burst") ? readCount("burst", rate.get("burst")) : perSecond };
 }
@@ -200,12 +204,13 @@ function readRate(value: Json): Rate | null {
 function readCount(member: string, value: Json | undefined): number {
   if (typeof value === "number" && value >= 1 && value <= rateMax) return value;
   const found = value === undefined ? "" : `, not ${value instanceof Decimal ? value.text : typeName(value)}`;
-  throw new Wrong(`"${member}" of "rate" must be a whole number from 1 to ${rateMax}${found}`);
+  throw new BodyError(`"${member}" of "rate" must be a whole number from 1 to ${rateMax}${found}`);
 }
 
 function readOverlap(value: Json): number {
   const ms = lengthMs(readText("overlap", value));
-  if (ms === undefined || ms > overlapMsMax) throw new Wrong('"overlap" must be a time such as 24h, from 0s to 30d');
+  if (ms === undefined || ms > overlapMsMax)
+    throw new BodyError('"overlap" must be a time such as 24h, from 0s to 30d');
   return ms;
 }
 
@@ -216,8 +221,8 @@ function readExpiry(value: Json, now: number): number | null {
   const length = lengthMs(text);
   const at = length === undefined ? momentMs(text) : now + length;
   if (at === undefined)
-    throw new Wrong('"expires" must be a time such as 90d, or a moment such as 2027-01-31T00:00:00Z');
-  if (at <= now) throw new Wrong('"expires" is in the past');
+    throw new BodyError('"expires" must be a time such as 90d, or a moment such as 2027-01-31T00:00:00Z');
+  if (at <= now) throw new BodyError('"expires" is in the past');
   return at;
 }
 
@@ -232,5 +237,5 @@ function momentMs(text: string): number | undefined {
 
 function readList(member: string, value: Json, max: number): readonly Json[] {
   if (Array.isArray(value) && value.length >= 1 && value.length <= max) return value as readonly Json[];
-  throw new Wrong(`"${member}" must be a list of 1 to ${max} strings`);
+  throw new BodyError(`"${member}" must be a list of 1 to ${max} strings`);
 }

@@ -19,7 +19,7 @@ import {
 } from "../../../../core/src/wire/mod.ts";
 
 /** The mistake in a member of a body, as one sentence. Functions that read members throw it. */
-export class Wrong extends Error {}
+export class BodyError extends Error {}
 
 export function invalid(sentence: string): Result<never, Refusal> {
   return bad(refuse("invalid-request", sentence));
@@ -46,7 +46,7 @@ export function refuseWrong<Value>(read: () => Value): Result<Value, Refusal> {
   try {
     return good(read());
   } catch (error) {
-    if (error instanceof Wrong) return invalid(error.message);
+    if (error instanceof BodyError) return invalid(error.message);
     throw error;
   }
 }
@@ -83,27 +83,27 @@ function readDocument(body: unknown, known: readonly string[]): Result<JsonDocum
 /** Requires that an object within a body has only these members. @param what it, for a person */
 export function requireMembers(what: string, members: JsonObject, known: readonly string[]): void {
   const stranger = members.keys().find((name) => !known.includes(name));
-  if (stranger !== undefined) throw new Wrong(`${what} has no member ${quote(stranger)}`);
+  if (stranger !== undefined) throw new BodyError(`${what} has no member ${quote(stranger)}`);
 }
 
 /** Reads a string. @param what the member, or what it is for a person */
 export function readText(what: string, value: Json | undefined): string {
   if (typeof value === "string") return value;
   const name = what.includes(" ") ? what : `"${what}"`;
-  throw new Wrong(value === undefined ? `${name} is missing` : `${name} must be a string, not ${typeName(value)}`);
+  throw new BodyError(value === undefined ? `${name} is missing` : `${name} must be a string, not ${typeName(value)}`);
 }
 
 /** Reads a member that is false if it is absent. */
 export function readFlag(name: string, members: JsonObject): boolean {
   const value = members.get(name) ?? false;
-  if (typeof value !== "boolean") throw new Wrong(`"${name}" must be true or false`);
+  if (typeof value !== "boolean") throw new BodyError(`"${name}" must be true or false`);
   return value;
 }
 
 /** Reads the hash of a row that a person was shown. */
 export function readHash(value: Json | undefined): string {
   if (typeof value === "string" && /^[0-9a-f]{64}$/.test(value)) return value;
-  throw new Wrong('"hash" must be the hash of the row that was shown, 64 hex digits');
+  throw new BodyError('"hash" must be the hash of the row that was shown, 64 hex digits');
 }
 
 /** Returns a body as text. A body that is not UTF-8 is refused at its first wrong byte. */
