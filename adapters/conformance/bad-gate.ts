@@ -1,7 +1,7 @@
 /** Gates that give no verdict: each listens on this machine and answers in one wrong way. */
 import { createServer } from "node:http";
 import type { BadGateKind } from "./case.ts";
-import { listening, type Listening } from "../../packages/agent/src/listening.ts";
+import { listenLocally, type LocalServer } from "../../packages/agent/src/listening.ts";
 
 /** A verdict as a gate would send it, for every route that a host may ask. */
 const allow = {
@@ -31,7 +31,7 @@ const answers: Readonly<Record<Exclude<BadGateKind, "closed" | "hangs">, readonl
 };
 
 /** Starts a bad gate on a free port. */
-export async function startBadGate(kind: BadGateKind): Promise<Listening> {
+export async function startBadGate(kind: BadGateKind): Promise<LocalServer> {
   const server = createServer((request, response) => {
     request.resume();
     if (kind === "closed" || kind === "hangs") return;
@@ -39,7 +39,7 @@ export async function startBadGate(kind: BadGateKind): Promise<Listening> {
     const body = inFormOf(request.url ?? "", text);
     response.writeHead(status, { "content-type": "application/json", "svc-request": "0".repeat(64) }).end(body);
   });
-  const started = await listening(server);
+  const started = await listenLocally(server);
   // A port below the range of free ports, which nothing serves.
   return kind === "closed" ? { ...started, url: "http://127.0.0.1:4" } : started;
 }

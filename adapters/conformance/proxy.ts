@@ -1,8 +1,8 @@
 /** A proxy on this machine that refuses everything and keeps a log: whatever a host asks of the world is in it. */
 import { createServer } from "node:http";
-import { listening, type Listening } from "../../packages/agent/src/listening.ts";
+import { listenLocally, type LocalServer } from "../../packages/agent/src/listening.ts";
 
-export interface Proxy extends Listening {
+export interface Proxy extends LocalServer {
   /** Requests as `METHOD target`, oldest first. */
   readonly log: readonly string[];
 }
@@ -18,5 +18,5 @@ export async function startProxy(): Promise<Proxy> {
     socket.on("error", () => socket.destroy());
     socket.end("HTTP/1.1 403 Forbidden\r\n\r\n");
   });
-  return { ...(await listening(server)), log };
+  return { ...(await listenLocally(server)), log };
 }

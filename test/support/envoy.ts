@@ -5,7 +5,7 @@ import { createServer, request as send, type IncomingHttpHeaders } from "node:ht
 import { connect } from "node:net";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { listening } from "../../packages/agent/src/listening.ts";
+import { listenLocally } from "../../packages/agent/src/listening.ts";
 import { atEnd, key, root, temporaryFolder } from "./gate.ts";
 import { freePort } from "./mcp/sdk.ts";
 
@@ -120,7 +120,7 @@ async function startWitness(t: TestContext, arrived: Arrived[]): Promise<string>
       response.end('{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"paid"}]}}');
     });
   });
-  const { url, stop } = await listening(witness);
+  const { url, stop } = await listenLocally(witness);
   atEnd(t, stop);
   return url;
 }

@@ -1,7 +1,7 @@
 /** The settings that `svc-gate hook install` writes, for hosts that only start commands as hooks. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Wanted } from "../../../packages/agent/src/install/host.ts";
+import type { InstallOptions } from "../../../packages/agent/src/install/host.ts";
 import { root } from "../../../test/support/gate.ts";
 import { noHandoffs } from "./library.ts";
 import type { HookKind, HostCase, Plan } from "../case.ts";
@@ -19,7 +19,7 @@ const failing: Readonly<Record<Exclude<HookKind, "ours" | "absent" | "misspelt">
 };
 
 /** What `hook install` is asked for. It writes the key to its file. */
-export function wantedFor({ folder, gate, key, case: one }: Plan): Wanted {
+export function wantedFor({ folder, gate, key, case: one }: Plan): InstallOptions {
   const keyFile = join(folder, "key");
   writeFileSync(keyFile, key, { mode: 0o600 });
   return {

@@ -1,2 +1,2 @@
 /** A mistake that the user can correct: the message says what, where and what to do. The exit code is 2. */
-export class BadInput extends Error {}
+export class InputError extends Error {}

@@ -66,7 +66,7 @@ export async function hook(words: readonly string[]): Promise<void> {
 }
 
 function readSettings(words: readonly string[]): HookSettings {
-  const { values } = parsed(words);
+  const { values } = parseWords(words);
   const { agent = "", "on-escalate": onEscalate = "deny" } = values;
   if (!Object.hasOwn(outputs, agent)) throw new NoAnswer(`--agent must be one of ${Object.keys(outputs).join(", ")}`);
   if (onEscalate !== "deny" && onEscalate !== "wait" && onEscalate !== "defer")
@@ -83,7 +83,7 @@ function readSettings(words: readonly string[]): HookSettings {
   };
 }
 
-function parsed(words: readonly string[]): { readonly values: Readonly<Record<string, string | undefined>> } {
+function parseWords(words: readonly string[]): { readonly values: Readonly<Record<string, string | undefined>> } {
   const text = { type: "string" } as const;
   const names = ["agent", "url", "key-file", "on-escalate", "servers", "wait", "timeout"];
   try {
@@ -196,12 +196,16 @@ function outputIn(body: string, agent: string): string {
   return JSON.stringify(output);
 }
 
-type Members = Readonly<Record<string, unknown>>;
+type AnswerMembers = Readonly<Record<string, unknown>>;
 
 /** For each host, the output for an answer of the gate; undefined if the answer is none. */
-const outputs: Readonly<Record<string, (answer: Members) => object | undefined>> = {
+const outputs: Readonly<Record<string, (answer: AnswerMembers) => object | undefined>> = {
   "claude-code": ({ hookSpecificOutput }) => {
-    const { hookEventName, permissionDecision, permissionDecisionReason = "" } = (hookSpecificOutput ?? {}) as Members;
+    const {
+      hookEventName,
+      permissionDecision,
+      permissionDecisionReason = "",
+    } = (hookSpecificOutput ?? {}) as AnswerMembers;
     const isKnown = [undefined, "allow", "deny", "defer"].includes(permissionDecision as string | undefined);
     if (typeof hookEventName !== "string" || !isKnown || typeof permissionDecisionReason !== "string") return undefined;
     const decision = permissionDecision === undefined ? {} : { permissionDecision, permissionDecisionReason };
@@ -209,7 +213,7 @@ const outputs: Readonly<Record<string, (answer: Members) => object | undefined>>
   },
   // Codex runs a call without a decision and reports an `allow` as an error. So the gate must say `allow`, and Codex reads none.
   codex: ({ hookSpecificOutput }) => {
-    const { hookEventName, permissionDecision, permissionDecisionReason } = (hookSpecificOutput ?? {}) as Members;
+    const { hookEventName, permissionDecision, permissionDecisionReason } = (hookSpecificOutput ?? {}) as AnswerMembers;
     if (permissionDecision === "deny" && isReason(permissionDecisionReason))
       return { hookSpecificOutput: { hookEventName: "PreToolUse", permissionDecision, permissionDecisionReason } };
     const isReport = hookEventName === "PostToolUse" && permissionDecision === undefined;
@@ -218,7 +222,7 @@ const outputs: Readonly<Record<string, (answer: Members) => object | undefined>>
   "gemini-cli": ({ decision, reason, hookSpecificOutput }) => {
     if (decision === "deny" && isReason(reason)) return { decision, reason };
     if (decision === "allow") return { decision };
-    const isReport = ((hookSpecificOutput ?? {}) as Members)["hookEventName"] === "AfterTool";
+    const isReport = ((hookSpecificOutput ?? {}) as AnswerMembers)["hookEventName"] === "AfterTool";
     return isReport && decision === undefined ? {} : undefined;
   },
   "copilot-cli": ({ permissionDecision, permissionDecisionReason, decision }) => {
@@ -232,17 +236,17 @@ function isReason(value: unknown): boolean {
   return typeof value === "string" && value.trim() !== "";
 }
 
-function objectIn(body: string): Members {
+function objectIn(body: string): AnswerMembers {
   try {
     const value: unknown = JSON.parse(body);
-    if (typeof value === "object" && value !== null) return value as Members;
+    if (typeof value === "object" && value !== null) return value as AnswerMembers;
   } catch {
     // Reported below.
   }
   throw new NoAnswer("the gate sent an answer that cannot be read");
 }
 
-interface Question {
+interface GateRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
   /** Seconds that the gate may take longer. */
@@ -250,7 +254,7 @@ interface Question {
   readonly input?: Buffer;
 }
 
-interface Reply {
+interface GateResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly body: string;
@@ -259,8 +263,8 @@ interface Reply {
 /** One exchange, from connect to the last byte within the time-out. Redirects and proxy variables are not followed. */
 async function exchange(
   { url, key, timeoutMs }: HookSettings,
-  { method, path, wait, input }: Question,
-): Promise<Reply> {
+  { method, path, wait, input }: GateRequest,
+): Promise<GateResponse> {
   const { request }: typeof import("node:https") = load(url.protocol === "https:" ? "node:https" : "node:http");
   const signal = AbortSignal.timeout(timeoutMs + wait * 1000);
   const headers = {

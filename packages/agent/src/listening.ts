@@ -1,7 +1,7 @@
 import type { Server } from "node:http";
 
 /** A server on this machine. */
-export interface Listening {
+export interface LocalServer {
   /** `http://127.0.0.1:PORT`, without a path. */
   readonly url: string;
   readonly port: number;
@@ -14,7 +14,7 @@ export interface Listening {
  *
  * @param wanted the port; 0 is a free one
  */
-export async function listening(server: Server, wanted: number = 0): Promise<Listening> {
+export async function listenLocally(server: Server, wanted: number = 0): Promise<LocalServer> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(wanted, "127.0.0.1", resolve);

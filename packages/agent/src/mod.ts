@@ -6,7 +6,7 @@
  *
  * Does not: decide, or import the server. An agent's machine does not need it.
  */
-import { BadInput } from "./bad-input.ts";
+import { InputError } from "./bad-input.ts";
 
 /** What a command needs: the words after its name. It resolves to the exit code. */
 export type AgentCommand = (words: readonly string[]) => Promise<number>;
@@ -48,7 +48,7 @@ async function run(command: AgentCommand, words: readonly string[]): Promise<num
   try {
     return await command(words);
   } catch (error) {
-    if (!(error instanceof BadInput)) throw error;
+    if (!(error instanceof InputError)) throw error;
     process.stderr.write(`svc-gate: ${error.message}\n`);
     return 2;
   }

@@ -11,8 +11,8 @@ import { chmodSync, existsSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, delimiter, join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { parse } from "unbash";
-import { BadInput } from "../../../packages/agent/src/bad-input.ts";
-import type { Wanted } from "../../../packages/agent/src/install/host.ts";
+import { InputError } from "../../../packages/agent/src/bad-input.ts";
+import type { InstallOptions } from "../../../packages/agent/src/install/host.ts";
 import { hosts } from "../../../packages/agent/src/install/hosts.ts";
 import { hasOlderLine, systemProgram } from "../../../packages/agent/src/install/shell.ts";
 import { temporaryFolder } from "../../support/gate.ts";
@@ -28,7 +28,7 @@ const allows: Readonly<Record<string, string>> = {
   "copilot-cli": '{"permissionDecision":"allow"}',
 };
 
-const wanted: Wanted = {
+const wanted: InstallOptions = {
   url: "http://127.0.0.1:9",
   keyFile: '"$HOME"/.config/svc-gate/x.key',
   program: "/nonexistent/svc-gate.mjs",
@@ -45,7 +45,7 @@ function linesIn(settings: string): readonly string[] {
   return Array.from(found, ([, quoted = '""']) => JSON.parse(quoted) as string).filter((line) => line !== "command");
 }
 
-function linesOf(agent: string, platform: NodeJS.Platform, more: Partial<Wanted> = {}): readonly string[] {
+function linesOf(agent: string, platform: NodeJS.Platform, more: Partial<InstallOptions> = {}): readonly string[] {
   const own = process.platform;
   Object.defineProperty(process, "platform", { value: platform });
   try {
@@ -143,7 +143,7 @@ function withBareName(line: string, program: string): string {
   return line.replaceAll(program, basename(program));
 }
 
-const variants: readonly Partial<Wanted>[] = [
+const variants: readonly Partial<InstallOptions>[] = [
   {},
   { isManaged: true },
   { onEscalate: "wait" },
@@ -221,7 +221,7 @@ suite("the lines that hook install writes", () => {
     try {
       assert.throws(
         () => systemProgram("timeout", ["/nonexistent"]),
-        (error) => error instanceof BadInput && /needs the program `timeout`.*install it/.test(error.message),
+        (error) => error instanceof InputError && /needs the program `timeout`.*install it/.test(error.message),
       );
       assert.match(systemProgram("timeout"), /^\/(?:usr\/bin|bin|run\/current-system\/sw\/bin)\/timeout$/);
       assert.equal(systemProgram("timeout", ["/nonexistent", folder]), join(folder, "timeout"));

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { startModel, type ScriptedModel } from "../../../packages/agent/src/model/server.ts";
-import { filled, placeIn } from "../../../packages/agent/src/model/script.ts";
+import { fillTurn, findPosition } from "../../../packages/agent/src/model/script.ts";
 
 const calls = [
   { tool: "pay", arguments: '{"amount":5,"amount":900}' },
@@ -255,19 +255,19 @@ suite("the scripted model", () => {
   test("the last marker of the user picks the script, and a batch in several messages is one turn", () => {
     const user = (text: string) => ({ from: "user", text, results: [] }) as const;
     const model = { from: "model", text: "[[X]]", results: [] } as const;
-    assert.deepEqual(placeIn([user("[[A]]"), model, model, user("")]), { script: "A", turn: 1 });
-    assert.deepEqual(placeIn([user("[[A]]"), model, user("and [[B]]")]), { script: "B", turn: 0 });
-    assert.deepEqual(placeIn([user("hello")]), { script: undefined, turn: 0 });
+    assert.deepEqual(findPosition([user("[[A]]"), model, model, user("")]), { script: "A", turn: 1 });
+    assert.deepEqual(findPosition([user("[[A]]"), model, user("and [[B]]")]), { script: "B", turn: 0 });
+    assert.deepEqual(findPosition([user("hello")]), { script: undefined, turn: 0 });
   });
 
   test("an argument can use what the latest result says, and is 0 if none says it", () => {
     const turn = [{ tool: "write", arguments: '{"id":<<session (\\d+)>>}' }];
     const result = (text: string) => ({ call: "c", text });
-    assert.deepEqual(filled(turn, [result("session 1"), result("session 2"), result("other")]), [
+    assert.deepEqual(fillTurn(turn, [result("session 1"), result("session 2"), result("other")]), [
       { tool: "write", arguments: '{"id":2}' },
     ]);
-    assert.deepEqual(filled(turn, []), [{ tool: "write", arguments: '{"id":0}' }]);
-    assert.equal(filled("<<x>>", []), "<<x>>");
+    assert.deepEqual(fillTurn(turn, []), [{ tool: "write", arguments: '{"id":0}' }]);
+    assert.equal(fillTurn("<<x>>", []), "<<x>>");
   });
 
   test("a request without tools gets a text, and an unknown path gets 404 and is kept", async (t) => {

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { commandsOfProjects, managedFile, userFile } from "../install/claude-code.ts";
-import type { Members } from "../install/host.ts";
+import type { SettingsMembers } from "../install/host.ts";
 import { commonCases, usualCalls, type Case } from "./cases.ts";
 import { isOfMachine } from "./files.ts";
 import type { DoctorHost, SettingsFile } from "./host.ts";
@@ -67,7 +67,7 @@ export const claudeCode: DoctorHost = {
 /** True if a project's files can bring neither hooks nor permissions. Only the machine's settings can say so. */
 function isManaged(files: readonly SettingsFile[]): boolean {
   const machine = files.filter((file) => isOfMachine({ machineFolder: managedFolder }, file));
-  const settings: Members = Object.assign({}, ...machine.map(({ text }) => redirect.settingsIn(text)));
+  const settings: SettingsMembers = Object.assign({}, ...machine.map(({ text }) => redirect.settingsIn(text)));
   return settings["allowManagedHooksOnly"] === true && settings["allowManagedPermissionRulesOnly"] === true;
 }
 
@@ -80,7 +80,7 @@ const ofServer = "svc-gate import-tools --mcp reads them from their server";
 function withoutPrograms(text: string): string {
   const settings = redirect.settingsIn(text);
   const { hooks: _, ...copy } = settings;
-  const env = { ...(copy["env"] as Members | undefined), ENABLE_TOOL_SEARCH: "false" };
+  const env = { ...(copy["env"] as SettingsMembers | undefined), ENABLE_TOOL_SEARCH: "false" };
   return JSON.stringify({ ...copy, env });
 }
 
@@ -103,14 +103,14 @@ const keptNames = [
   "permissions",
 ];
 
-function isHttpHook(hook: Members): hook is { readonly url: string } {
+function isHttpHook(hook: SettingsMembers): hook is { readonly url: string } {
   const { url } = hook;
   return typeof url === "string" && url.includes("/hooks/claude-code");
 }
 
 function redirectSettings(text: string, redirection: Redirection): string {
   const settings = redirect.settingsIn(text);
-  const { env, hooks } = settings as { readonly env?: Members; readonly hooks?: Members };
+  const { env, hooks } = settings as { readonly env?: SettingsMembers; readonly hooks?: SettingsMembers };
   return JSON.stringify({
     ...redirect.keptIn(settings, keptNames),
     ...(env === undefined
@@ -125,7 +125,7 @@ function redirectSettings(text: string, redirection: Redirection): string {
 /** Variables that would send the host to another model, its data elsewhere, or the hook to the user's gate. */
 const redirecting = /^(?:ANTHROPIC_|AWS_|CLAUDE_CODE_USE_|CLOUD_ML|GOOGLE_|OTEL_|SVC_|VERTEX_)|_PROXY$/i;
 
-function redirectedHook(hook: Members, redirection: Redirection): readonly Members[] {
+function redirectedHook(hook: SettingsMembers, redirection: Redirection): readonly SettingsMembers[] {
   const isCommand = redirect.isGateCommand(hook["command"], hook["args"]);
   if (!isCommand && !isHttpHook(hook)) return [hook];
   if (!redirection.keepsHook) return [];

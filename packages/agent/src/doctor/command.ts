@@ -6,7 +6,7 @@ import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { saysYes } from "../ask.ts";
-import { BadInput } from "../bad-input.ts";
+import { InputError } from "../bad-input.ts";
 import { approverFiles } from "../install/approver-files.ts";
 import type { Scripts } from "../model/script.ts";
 import type { Case } from "./cases.ts";
@@ -16,7 +16,7 @@ import { hosts } from "./hosts.ts";
 import { canCutNetwork, isInside, runInside } from "./namespaces.ts";
 import { mergedJson } from "./redirect.ts";
 import { inRoom, type Room } from "./room.ts";
-import { findHost, runHost, type Installed } from "./run.ts";
+import { findHost, runHost, type InstalledHost } from "./run.ts";
 
 const usage = `usage: svc-gate doctor --agent NAME [options]
 
@@ -59,7 +59,7 @@ export async function doctorCommand(words: readonly string[]): Promise<number> {
   if (values.help) return say(usage.trimEnd());
   const isCut = isInside();
   if (!isCut && process.getuid?.() === 0)
-    throw new BadInput("the doctor does not run as root: run it as the user whose agent it tests");
+    throw new InputError("the doctor does not run as root: run it as the user whose agent it tests");
   const project = values.project === undefined ? undefined : resolve(values.project);
   if (values.tools) return listTools(values, words, project);
   const agent = hosts[values.agent] as DoctorHost;
@@ -68,39 +68,39 @@ export async function doctorCommand(words: readonly string[]): Promise<number> {
   const examination = { name: values.agent, agent, installed, files, isJson: values.json };
   if (isCut && values.yes) return examine({ ...examination, isCut: true });
   if (!values.json) describe(values.agent, agent, installed, files);
-  const nobody = new BadInput("nobody can answer here: add --yes to start the host");
+  const nobody = new InputError("nobody can answer here: add --yes to start the host");
   if (!(values.yes || (await saysYes("Start them?", nobody)))) return say("nothing was started", 1);
   if (canCutNetwork()) return runInside([...words.filter((word) => word !== "--yes"), "--yes"]);
   return examine({ ...examination, isCut: false });
 }
 
 /** It starts nothing but the host, so it does not ask. */
-async function listTools(values: Values, words: readonly string[], project: string | undefined): Promise<number> {
+async function listTools(values: DoctorFlags, words: readonly string[], project: string | undefined): Promise<number> {
   const isCut = isInside();
   if (!isCut && canCutNetwork()) return runInside(words);
   const { printHostTools } = await import("./tools.ts");
   return printHostTools({ agent: values.agent, named: values.host, project, isCut });
 }
 
-type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
+type DoctorFlags = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
 
-function read(words: readonly string[]): Values {
+function read(words: readonly string[]): DoctorFlags {
   try {
     const { values } = parseArgs({ args: [...words], options });
     const agents = Object.keys(hosts);
     if (!values.help && !agents.includes(values.agent))
-      throw new BadInput(`--agent must be one of ${agents.join(", ")}`);
+      throw new InputError(`--agent must be one of ${agents.join(", ")}`);
     return values;
   } catch (error) {
-    if (error instanceof BadInput) throw error;
-    throw new BadInput(`${(error as Error).message} (run svc-gate doctor --help for its options)`);
+    if (error instanceof InputError) throw error;
+    throw new InputError(`${(error as Error).message} (run svc-gate doctor --help for its options)`);
   }
 }
 
 function describe(
   name: string,
   agent: DoctorHost,
-  { program, version }: Installed,
+  { program, version }: InstalledHost,
   files: readonly SettingsFile[],
 ): void {
   say(`${agent.product} ${version} (${program})`);
@@ -119,7 +119,7 @@ function describe(
 interface Examination {
   readonly name: string;
   readonly agent: DoctorHost;
-  readonly installed: Installed;
+  readonly installed: InstalledHost;
   readonly files: readonly SettingsFile[];
   /** True if the host can reach this machine only. */
   readonly isCut: boolean;
@@ -146,7 +146,7 @@ async function examineCase({ agent, installed, files }: Examination, room: Room,
   const copies = copiesOf(agent, files, { gate, keyFile: join(folder, "key"), keepsHook });
   room.replaceMachineFiles(copies.machine);
   const own = copies.project.map(({ text }) => text);
-  const place = room.placeWith(installed.version, {
+  const place = room.makeContext(installed.version, {
     user: copies.user,
     project: own.length === 0 && project === undefined ? undefined : (agent.merged ?? mergedJson)(own, project),
   });

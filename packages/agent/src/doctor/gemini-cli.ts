@@ -1,6 +1,6 @@
 import { dirname, join } from "node:path";
 import { geminiCli as installed } from "../install/gemini-cli.ts";
-import type { Members } from "../install/host.ts";
+import type { SettingsMembers } from "../install/host.ts";
 import { commonCases, usualCalls, type Case } from "./cases.ts";
 import type { DoctorHost, SettingsFile } from "./host.ts";
 import * as redirect from "./redirect.ts";
@@ -53,7 +53,7 @@ export const geminiCli: DoctorHost = {
 /** The members that the copy keeps. Others may start programs, or send data elsewhere. */
 const keptNames = ["hooks", "hooksConfig"];
 
-function gateHooks(text: string): readonly Members[] {
+function gateHooks(text: string): readonly SettingsMembers[] {
   const found = redirect.hooksOf(redirect.settingsIn(text)["hooks"]);
   return found
     .filter(({ event, hook }) => event === "BeforeTool" && redirect.isGateCommand(hook["command"]))

@@ -61,12 +61,12 @@ export interface DoctorHost {
   /** A tool as the gate is asked about it, or the reason why the list leaves it out. By default the tool does not change. */
   readonly atGate?: (tool: OfferedTool) => OfferedTool | string;
   /** How to make the host show its model all its tools. By default a headless run without settings does this. */
-  readonly listing?: Listing;
+  readonly listing?: ToolListing;
   /** What the doctor cannot see in this host with these settings; undefined if that is nothing. */
   readonly note?: (files: readonly SettingsFile[]) => string | undefined;
 }
 
-export interface Listing {
+export interface ToolListing {
   /** A copy of settings that starts no program, and shows every tool of the user's own sessions. */
   readonly settings: (text: string) => string;
   /** The words of a session with a terminal, which has more tools. */

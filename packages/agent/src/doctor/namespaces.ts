@@ -2,7 +2,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { BadInput } from "../bad-input.ts";
+import { InputError } from "../bad-input.ts";
 
 /** Set inside the namespaces, so that the doctor does not enter them again. */
 const insideVariable = "SVC_DOCTOR_INSIDE";
@@ -49,7 +49,7 @@ export function replaceFolder(folder: string, copy: string): ReplacedFolder {
   mkdirSync(copy);
   const options = { stdio: "ignore", env: { ...process.env, PATH: path } } as const;
   if (spawnSync("mount", ["--bind", copy, folder], options).status !== 0)
-    throw new BadInput(`${folder} cannot be replaced for the doctor's processes`);
+    throw new InputError(`${folder} cannot be replaced for the doctor's processes`);
   return {
     write: (name, text) => {
       const file = join(copy, name);

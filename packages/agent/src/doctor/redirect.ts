@@ -1,6 +1,6 @@
 /** Points the hooks in a copy of settings to the doctor's own gate. */
-import { BadInput } from "../bad-input.ts";
-import { objectIn, type Members } from "../install/host.ts";
+import { InputError } from "../bad-input.ts";
+import { objectIn, type SettingsMembers } from "../install/host.ts";
 import { shellWord } from "../shell-word.ts";
 import type { StandIn } from "./stand-in.ts";
 
@@ -13,17 +13,17 @@ export interface Redirection {
 }
 
 /** Returns the settings in a text that was checked. */
-export function settingsIn(text: string): Members {
-  return JSON.parse(text) as Members;
+export function settingsIn(text: string): SettingsMembers {
+  return JSON.parse(text) as SettingsMembers;
 }
 
 /** The members of settings that a copy keeps. */
-export function keptIn(settings: Members, names: readonly string[]): Members {
+export function keptIn(settings: SettingsMembers, names: readonly string[]): SettingsMembers {
   return Object.fromEntries(Object.entries(settings).filter(([name]) => names.includes(name)));
 }
 
 /** The other members, each as a line for a person. */
-export function leftLines(settings: Members, names: readonly string[]): readonly string[] {
+export function leftLines(settings: SettingsMembers, names: readonly string[]): readonly string[] {
   const left = Object.keys(settings).filter((name) => !names.includes(name));
   return left.map((name) => `${name}, replaced by nothing`);
 }
@@ -40,7 +40,7 @@ export function mergedJson(own: readonly string[], added: unknown): string {
 /** A hook in settings of JSON, and the event that starts it. */
 export interface FoundHook {
   readonly event: string;
-  readonly hook: Members;
+  readonly hook: SettingsMembers;
 }
 
 /** Returns the hooks of `{ EVENT: [{ hooks: [HOOK] }] }`, or of `{ EVENT: [HOOK] }`. */
@@ -53,7 +53,7 @@ export function hooksOf(hooks: unknown): readonly FoundHook[] {
   );
 }
 
-function innerHooks(group: unknown): readonly Members[] {
+function innerHooks(group: unknown): readonly SettingsMembers[] {
   if (typeof group !== "object" || group === null) return [];
   const { hooks } = group as { readonly hooks?: unknown };
   const found: readonly unknown[] = Array.isArray(hooks)
@@ -61,17 +61,22 @@ function innerHooks(group: unknown): readonly Members[] {
     : "matcher" in group || "hooks" in group
       ? []
       : [group];
-  return found.filter((hook): hook is Members => typeof hook === "object" && hook !== null);
+  return found.filter((hook): hook is SettingsMembers => typeof hook === "object" && hook !== null);
 }
 
 /** Replaces each hook by those that `change` returns, and removes a group without a hook. */
-export function changedHooks(hooks: Members, change: (hook: Members) => readonly Members[]): Members {
+export function changedHooks(
+  hooks: SettingsMembers,
+  change: (hook: SettingsMembers) => readonly SettingsMembers[],
+): SettingsMembers {
   const entries = Object.entries(hooks).map(([event, groups]) => {
     const list: readonly unknown[] = Array.isArray(groups) ? groups : [];
     const next = list.flatMap((group): readonly unknown[] => {
       const changed = innerHooks(group).flatMap(change);
       if (changed.length === 0) return [];
-      return Array.isArray((group as Members)["hooks"]) ? [{ ...(group as Members), hooks: changed }] : changed;
+      return Array.isArray((group as SettingsMembers)["hooks"])
+        ? [{ ...(group as SettingsMembers), hooks: changed }]
+        : changed;
     });
     return [event, next] as const;
   });
@@ -79,14 +84,14 @@ export function changedHooks(hooks: Members, change: (hook: Members) => readonly
 }
 
 /** The hooks of settings, if they have some: the commands of the gate's hooks are replaced, or these hooks removed. */
-export function redirectedHooks({ hooks }: Members, redirection: Redirection, member = "command"): object {
+export function redirectedHooks({ hooks }: SettingsMembers, redirection: Redirection, member = "command"): object {
   if (hooks === undefined) return {};
-  const change = (hook: Members): readonly Members[] => {
+  const change = (hook: SettingsMembers): readonly SettingsMembers[] => {
     const command = hook[member];
     if (!isGateCommand(command)) return [hook];
     return redirection.keepsHook ? [{ ...hook, [member]: redirectedCommand(command, redirection) }] : [];
   };
-  return { hooks: changedHooks(hooks as Members, change) };
+  return { hooks: changedHooks(hooks as SettingsMembers, change) };
 }
 
 /** Each hook as a line for a person. */
@@ -110,7 +115,7 @@ export function redirectedCommand(text: string, { gate, keyFile }: Redirection, 
   const without = text.replace(new RegExp(String.raw`\s--(?:url|key-file)(?:=|\s+)${word}`, "g"), "");
   const start = /svc-gate(?:\.mjs)?['"]?\s+hook\b/;
   if (args !== undefined || !start.test(without) || /--url|--key-file|SVC_/.test(without))
-    throw new BadInput(`the doctor cannot point this hook to its own gate: ${text}`);
+    throw new InputError(`the doctor cannot point this hook to its own gate: ${text}`);
   return without.replace(start, (found) => `${found} --url ${gate.url} --key-file ${shellWord(keyFile)}`);
 }
 

@@ -16,7 +16,7 @@ export interface Room {
   readonly model: ScriptedModel;
   /** Puts files in place of the machine's settings, if the doctor may do that. */
   readonly replaceMachineFiles: (files: readonly SettingsFile[]) => void;
-  readonly placeWith: (version: string, settings: Pick<StartContext, "user" | "project">) => StartContext;
+  readonly makeContext: (version: string, settings: Pick<StartContext, "user" | "project">) => StartContext;
 }
 
 /**
@@ -45,7 +45,7 @@ export async function inRoom<T>(
       model,
       replaceMachineFiles: (files) =>
         files.forEach(({ path, text }) => managed?.write(relative(machineFolder, path), text)),
-      placeWith: (version, settings) => ({
+      makeContext: (version, settings) => ({
         home: join(folder, "home"),
         workspace: join(folder, "workspace"),
         temporary: join(folder, "tmp"),

@@ -3,25 +3,25 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
-import { BadInput } from "../bad-input.ts";
+import { InputError } from "../bad-input.ts";
 import { shellWord } from "../shell-word.ts";
 import type { DoctorHost, StartContext, Start } from "./host.ts";
 
 /** The installed host. */
-export interface Installed {
+export interface InstalledHost {
   readonly program: string;
   readonly version: string;
 }
 
 /** Finds the host: the given program, or the one in PATH. */
-export function findHost({ product, program: name }: DoctorHost, named: string | undefined): Installed {
+export function findHost({ product, program: name }: DoctorHost, named: string | undefined): InstalledHost {
   const folders = (process.env["PATH"] ?? "").split(delimiter).filter(Boolean);
   const program = named ?? folders.map((folder) => join(folder, name)).find((file) => existsSync(file));
-  if (program === undefined) throw new BadInput(`${product} is not in PATH: name its program with --host`);
+  if (program === undefined) throw new InputError(`${product} is not in PATH: name its program with --host`);
   const { status, stdout } = spawnSync(program, ["--version"], { encoding: "utf8", timeout: 60_000 });
   const version = /\d+\.\d+\.\d+/.exec(stdout ?? "")?.[0];
   if (status !== 0 || version === undefined)
-    throw new BadInput(`${program} --version does not name a version of ${product}`);
+    throw new InputError(`${program} --version does not name a version of ${product}`);
   return { program, version };
 }
 

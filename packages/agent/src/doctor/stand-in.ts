@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
-import { listening, type Listening } from "../listening.ts";
+import { listenLocally, type LocalServer } from "../listening.ts";
 
 /** How the doctor's gate answers the next calls. */
 export type Behaviour = "allow" | "block" | "broken" | "closed" | "empty";
 
 /** The doctor's own gate: it has no contract and no ledger, and answers each hook in one way. */
-export interface StandIn extends Listening {
+export interface StandIn extends LocalServer {
   readonly key: string;
   /** The tools of the calls that a hook has asked about, in order. */
   readonly asked: readonly string[];
@@ -32,7 +32,7 @@ export async function startStandIn(key: string): Promise<StandIn> {
       response.writeHead(status, headers).end(status === 200 ? output : "{}");
     });
   });
-  const { url, port, stop } = await listening(server);
+  const { url, port, stop } = await listenLocally(server);
   return {
     url,
     port,
@@ -42,14 +42,14 @@ export async function startStandIn(key: string): Promise<StandIn> {
       const isClosed = behaviour === "closed";
       behaviour = next;
       if (next === "closed" && !isClosed) await stop();
-      if (next !== "closed" && isClosed) await listening(server, port);
+      if (next !== "closed" && isClosed) await listenLocally(server, port);
     },
     stop,
   };
 }
 
 /** A question of a host or an adapter. */
-interface Question {
+interface StandInQuestion {
   /** The route, such as `/hooks/codex` or `/check`. */
   readonly route: string;
   readonly event: string;
@@ -58,7 +58,7 @@ interface Question {
   readonly tool: string;
 }
 
-function questionIn(path: string, body: Buffer): Question {
+function questionIn(path: string, body: Buffer): StandInQuestion {
   const route = path.replace(/\?.*$/, "");
   try {
     const input = JSON.parse(body.toString("utf8")) as Readonly<Record<string, unknown>>;
@@ -74,7 +74,7 @@ function questionIn(path: string, body: Buffer): Question {
 
 const before = new Set(["BeforeTool", "PreToolUse"]);
 
-function outputOf(behaviour: Behaviour, { route, event, asks }: Question, request: string): object {
+function outputOf(behaviour: Behaviour, { route, event, asks }: StandInQuestion, request: string): object {
   const isAllowed = behaviour === "allow";
   const reason = `Svc: the doctor's gate answers ${isAllowed ? "ALLOW" : "BLOCK"}`;
   const decision = isAllowed ? "allow" : "deny";

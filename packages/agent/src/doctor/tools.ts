@@ -1,14 +1,14 @@
 /** `svc-gate doctor --tools`: starts an agent host with a scripted model, and prints the tools that it offers its model. */
 import { join } from "node:path";
-import { BadInput } from "../bad-input.ts";
+import { InputError } from "../bad-input.ts";
 import type { OfferedTool } from "../model/protocol.ts";
 import type { ScriptedModel } from "../model/server.ts";
 import { copiesOf, isOfMachine, readFiles, type Copies } from "./files.ts";
-import type { DoctorHost, Listing, StartContext, SettingsFile } from "./host.ts";
+import type { DoctorHost, ToolListing, StartContext, SettingsFile } from "./host.ts";
 import { hosts } from "./hosts.ts";
 import { mergedJson } from "./redirect.ts";
 import { inRoom, type Room } from "./room.ts";
-import { findHost, runHost, type Installed } from "./run.ts";
+import { findHost, runHost, type InstalledHost } from "./run.ts";
 
 export interface ToolsRequest {
   readonly agent: string;
@@ -26,7 +26,7 @@ export async function printHostTools({ agent, named, project, isCut }: ToolsRequ
   const files = readFiles(host, project);
   const hooked = files.find((file) => isOfMachine(host, file) && host.commandsIn(file.text).length > 0);
   if (!isCut && hooked !== undefined)
-    throw new BadInput(`${hooked.path} starts programs, and this system does not let the doctor prevent that`);
+    throw new InputError(`${hooked.path} starts programs, and this system does not let the doctor prevent that`);
   return inRoom(
     host,
     isCut,
@@ -34,7 +34,7 @@ export async function printHostTools({ agent, named, project, isCut }: ToolsRequ
     async (room) => {
       const line = await startHost(host, installed, files, room);
       if (requestsIn(room.model).length === 0)
-        throw new BadInput(`the host ended before it asked its model: ${line.slice(0, 300)}`);
+        throw new InputError(`the host ended before it asked its model: ${line.slice(0, 300)}`);
       const tools = namedAtGate(offeredIn(room.model), host);
       process.stdout.write(`${JSON.stringify({ agent, version: installed.version, tools }, null, 2)}\n`);
       return 0;
@@ -45,14 +45,14 @@ export async function printHostTools({ agent, named, project, isCut }: ToolsRequ
 /** Starts the host with the marker of the script `tools` as its user's text, and returns the last line that it wrote. */
 async function startHost(
   host: DoctorHost,
-  { program, version }: Installed,
+  { program, version }: InstalledHost,
   files: readonly SettingsFile[],
   room: Room,
 ): Promise<string> {
   const { listing } = host;
   const { gate, model } = room;
   const copies = copiesOf(host, files, { gate, keyFile: join(room.folder, "key"), keepsHook: false });
-  const place = room.placeWith(
+  const place = room.makeContext(
     version,
     listing === undefined ? { user: [], project: undefined } : settingsFor(host, listing, copies),
   );
@@ -71,7 +71,7 @@ async function startHost(
 
 function settingsFor(
   host: DoctorHost,
-  { settings }: Listing,
+  { settings }: ToolListing,
   { user, project }: Copies,
 ): Pick<StartContext, "user" | "project"> {
   const [first = { path: "", text: "{}" }] = user;

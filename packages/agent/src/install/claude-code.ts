@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { hookWords } from "./shell.ts";
 import { hostFolder, membersOf, otherHooks, parsedSettings } from "./host.ts";
-import type { Host, Members, Settings, Wanted } from "./host.ts";
+import type { Host, SettingsMembers, HostSettings, InstallOptions } from "./host.ts";
 
 const product = "Claude Code";
 
@@ -29,7 +29,7 @@ export const claudeCode: Host = {
   hasMoreOptions: true,
 };
 
-function claudeCodeSettings(before: string | undefined, wanted: Wanted): Settings {
+function claudeCodeSettings(before: string | undefined, wanted: InstallOptions): HostSettings {
   const settings = parsedSettings(before, product);
   const { permissions, warnings } = permissionsOf(settings, wanted);
   const { disableAllHooks, ...rest } = settings;
@@ -55,9 +55,9 @@ const sandboxWarning =
 
 /** In grant mode the host starts with nothing allowed, so a hook that is missing or broken refuses every call. */
 function permissionsOf(
-  settings: Members,
-  { isGrant, isManaged, keepsAllow }: Wanted,
-): { readonly permissions: Members | undefined; readonly warnings: readonly string[] } {
+  settings: SettingsMembers,
+  { isGrant, isManaged, keepsAllow }: InstallOptions,
+): { readonly permissions: SettingsMembers | undefined; readonly warnings: readonly string[] } {
   const known = membersOf(settings, "permissions", product);
   if (!isGrant) return { permissions: settings["permissions"] === undefined ? undefined : known, warnings: [] };
   const { allow, ...others } = known;
@@ -76,7 +76,7 @@ function permissionsOf(
   return { permissions, warnings: [warning] };
 }
 
-function scopeWarnings(settings: Members, { isManaged, isGrant }: Wanted): readonly string[] {
+function scopeWarnings(settings: SettingsMembers, { isManaged, isGrant }: InstallOptions): readonly string[] {
   if (isManaged) return [];
   const others = otherHooks(membersOf(settings, "hooks", product), "PreToolUse").length > 0;
   const rewriting = others
@@ -98,7 +98,7 @@ export const commandsOfProjects: string =
   "a project's sub-agent or skill can run commands that no hook sees, so the ready contract lets a person decide about " +
   "`Agent` and `Skill`. To allow them, use --scope managed, and set `managed_settings: true` in the limits of the contract";
 
-function hooksOf(settings: Members, wanted: Wanted): Members {
+function hooksOf(settings: SettingsMembers, wanted: InstallOptions): SettingsMembers {
   const known = membersOf(settings, "hooks", product);
   const [asking, reporting] = [hookOf(wanted, true), hookOf(wanted, false)];
   return {
@@ -109,7 +109,7 @@ function hooksOf(settings: Members, wanted: Wanted): Members {
   };
 }
 
-function hookOf({ url, keyFile, program, form, onEscalate }: Wanted, isAsking: boolean): Members {
+function hookOf({ url, keyFile, program, form, onEscalate }: InstallOptions, isAsking: boolean): SettingsMembers {
   const waits = isAsking && onEscalate === "wait";
   const timeout = (waits ? waitSeconds : 0) + hookSeconds;
   const closing = isAsking ? { onFailure: "block" } : {};

@@ -4,8 +4,16 @@
  * switch off an administrator's rules.
  */
 import { join } from "node:path";
-import { BadInput } from "../bad-input.ts";
-import { hostFolder, membersOf, otherHooks, parsedSettings, type Host, type Settings, type Wanted } from "./host.ts";
+import { InputError } from "../bad-input.ts";
+import {
+  hostFolder,
+  membersOf,
+  otherHooks,
+  parsedSettings,
+  type Host,
+  type HostSettings,
+  type InstallOptions,
+} from "./host.ts";
 import { exit2, guardedCommand, hookWords, hostSeconds, reportingCommand } from "./shell.ts";
 
 export const codex: Host = {
@@ -18,7 +26,7 @@ export const codex: Host = {
 
 const product = "Codex";
 
-function userHooks(before: string | undefined, wanted: Wanted): Settings {
+function userHooks(before: string | undefined, wanted: InstallOptions): HostSettings {
   const settings = parsedSettings(before, product);
   const hooks = membersOf(settings, "hooks", product);
   const { asking, reporting } = commandsOf(wanted);
@@ -49,7 +57,7 @@ function userHooks(before: string | undefined, wanted: Wanted): Settings {
 
 const firstLine = "# Written by `svc-gate hook install --agent codex --scope managed`.";
 
-function requirements(before: string | undefined, wanted: Wanted): Settings {
+function requirements(before: string | undefined, wanted: InstallOptions): HostSettings {
   const { asking, reporting } = commandsOf(wanted);
   const table = (event: string, command: string): string => `[[hooks.${event}]]
 matcher = "*"
@@ -69,14 +77,14 @@ unified_exec_tty = false
 ${table("PreToolUse", asking)}
 ${table("PostToolUse", reporting)}`;
   if (before !== undefined && before.trim() !== "" && !before.startsWith(firstLine))
-    throw new BadInput(
+    throw new InputError(
       "/etc/codex/requirements.toml has other requirements, and this command does not change TOML. Add these lines, " +
         `each to its table:\n\n${text}`,
     );
   return { text, warnings: [] };
 }
 
-function commandsOf(wanted: Wanted): { readonly asking: string; readonly reporting: string } {
+function commandsOf(wanted: InstallOptions): { readonly asking: string; readonly reporting: string } {
   const more = wanted.onEscalate === "wait" ? ["--on-escalate", "wait"] : [];
   const prefixes = ['{"hookSpecificOutput":{"hookEventName":"PreToolUse"'];
   return {

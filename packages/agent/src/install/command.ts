@@ -8,12 +8,12 @@ import { homedir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { saysYes } from "../ask.ts";
-import { BadInput } from "../bad-input.ts";
+import { InputError } from "../bad-input.ts";
 import { approverFiles } from "./approver-files.ts";
 import { shellWord } from "../shell-word.ts";
 import { lineDifference } from "./difference.ts";
 import { keyFileFor, makeKey } from "./host-key.ts";
-import { objectIn, type Host, type Wanted } from "./host.ts";
+import { objectIn, type Host, type InstallOptions } from "./host.ts";
 import { hosts } from "./hosts.ts";
 import { hasOlderLine } from "./shell.ts";
 
@@ -55,7 +55,7 @@ const options = {
   help: { type: "boolean", default: false },
 } as const;
 
-type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
+type InstallFlags = ReturnType<typeof parseArgs<{ options: typeof options }>>["values"];
 
 /** Runs the command. */
 export async function installCommand(words: readonly string[]): Promise<number> {
@@ -67,7 +67,7 @@ export async function installCommand(words: readonly string[]): Promise<number> 
   const host = hosts[values.agent] as Host;
   const file = values.scope === "managed" ? host.managedFile() : host.userFile();
   if (values.undo) return undo(file, values);
-  const wanted = await wantedBy(values, host);
+  const wanted = await makeInstallOptions(values, host);
   const before = readText(file);
   const settings = host.settings(before, wanted);
   if (values.print) {
@@ -94,7 +94,7 @@ export async function installCommand(words: readonly string[]): Promise<number> 
   return 0;
 }
 
-function read(words: readonly string[]): Values {
+function read(words: readonly string[]): InstallFlags {
   try {
     const { values } = parseArgs({ args: [...words], options });
     if (values.help) return values;
@@ -103,28 +103,29 @@ function read(words: readonly string[]): Values {
     const hasMore = hosts[values.agent]?.hasMoreOptions === true;
     oneOf("--form", values.form, hasMore ? ["command", "http"] : ["command"]);
     oneOf("--on-escalate", values["on-escalate"], hasMore ? ["deny", "wait", "defer"] : ["deny", "wait"]);
-    if (values["keep-allow"] && !hasMore) throw new BadInput("--keep-allow is for claude-code");
+    if (values["keep-allow"] && !hasMore) throw new InputError("--keep-allow is for claude-code");
     if (process.platform === "win32" && !hasMore)
-      throw new BadInput("the hooks of this host need a POSIX shell: use the host in WSL");
+      throw new InputError("the hooks of this host need a POSIX shell: use the host in WSL");
     if (!/^https?:\/\/[^/?#@\s"'\\]+(?:\/[^?#\s"'\\]*)?$/i.test(values.url))
-      throw new BadInput("--url must be http:// or https://, a host, and no user, query or fragment");
+      throw new InputError("--url must be http:// or https://, a host, and no user, query or fragment");
     return values;
   } catch (error) {
-    if (error instanceof BadInput) throw error;
-    throw new BadInput(`${(error as Error).message} (run svc-gate hook install --help for its options)`);
+    if (error instanceof InputError) throw error;
+    throw new InputError(`${(error as Error).message} (run svc-gate hook install --help for its options)`);
   }
 }
 
 function oneOf(name: string, value: string, known: readonly string[]): void {
-  if (!known.includes(value)) throw new BadInput(`${name} must be ${known.join(" or ")}, not ${JSON.stringify(value)}`);
+  if (!known.includes(value))
+    throw new InputError(`${name} must be ${known.join(" or ")}, not ${JSON.stringify(value)}`);
 }
 
-async function wantedBy(values: Values, { canGrant }: Host): Promise<Wanted> {
+async function makeInstallOptions(values: InstallFlags, { canGrant }: Host): Promise<InstallOptions> {
   const isGrant = canGrant && !values["no-grant"];
   const mode = await gateMode(values.url);
   if (isGrant && mode === "observe") {
     const sentence = `the gate at ${values.url} observes, so it grants nothing, and the host would run no tool`;
-    throw new BadInput(`${sentence}: use --no-grant while it observes, and run this again when it enforces`);
+    throw new InputError(`${sentence}: use --no-grant while it observes, and run this again when it enforces`);
   }
   const isManaged = values.scope === "managed";
   const named = values["key-file"];
@@ -135,7 +136,7 @@ async function wantedBy(values: Values, { canGrant }: Host): Promise<Wanted> {
   if (!isOfEachUser && !existsSync(keyFile)) {
     const admin = values["admin-key-file"];
     const { name = values.agent } = values;
-    if (admin === undefined) throw new BadInput(howToMakeKey(name, keyFile));
+    if (admin === undefined) throw new InputError(howToMakeKey(name, keyFile));
     await makeKey({ url: values.url, adminKeyFile: resolve(admin), name, keyFile });
     say(`made the host key \`${name}\` and wrote it to ${keyFile}`);
   }
@@ -144,8 +145,8 @@ async function wantedBy(values: Values, { canGrant }: Host): Promise<Wanted> {
     url: values.url.replace(/\/+$/, ""),
     keyFile: isOfEachUser ? `"$HOME"/${relative(homedir(), keyFile)}` : shellWord(keyFile),
     program: realpathSync(process.argv[1] ?? "svc-gate"),
-    form: values.form as Wanted["form"],
-    onEscalate: values["on-escalate"] as Wanted["onEscalate"],
+    form: values.form as InstallOptions["form"],
+    onEscalate: values["on-escalate"] as InstallOptions["onEscalate"],
     isGrant,
     keepsAllow: values["keep-allow"],
     isManaged,
@@ -157,7 +158,7 @@ function refuseProject(keyFile: string): void {
   const home = homedir();
   for (let folder = dirname(keyFile); folder !== home && folder !== dirname(folder); folder = dirname(folder))
     if ([".git", ".claude"].some((name) => existsSync(join(folder, name))))
-      throw new BadInput(`${keyFile} is in the project ${folder}: name a --key-file outside of all projects`);
+      throw new InputError(`${keyFile} is in the project ${folder}: name a --key-file outside of all projects`);
 }
 
 const olderLine =
@@ -166,7 +167,7 @@ const olderLine =
 /** The hook refuses such a key, so every call would be refused. */
 function refuseShared(keyFile: string): void {
   if (process.platform !== "win32" && (statSync(keyFile).mode & 0o077) !== 0)
-    throw new BadInput(`other users can read ${keyFile}: run chmod 600 on it`);
+    throw new InputError(`other users can read ${keyFile}: run chmod 600 on it`);
 }
 
 function howToMakeKey(name: string, keyFile: string): string {
@@ -188,12 +189,12 @@ async function gateMode(url: string): Promise<string> {
   } catch {
     // Reported below.
   }
-  throw new BadInput(`the gate at ${url} does not answer GET /health: start it, or name it with --url`);
+  throw new InputError(`the gate at ${url} does not answer GET /health: start it, or name it with --url`);
 }
 
-async function undo(file: string, values: Values): Promise<number> {
+async function undo(file: string, values: InstallFlags): Promise<number> {
   const kept = recordOf(file, values);
-  if (kept === undefined) throw new BadInput(`this command has not written ${file}, so there is nothing to undo`);
+  if (kept === undefined) throw new InputError(`this command has not written ${file}, so there is nothing to undo`);
   const { before, after } = kept;
   const now = readText(file) ?? "";
   show(file, now, before ?? "");
@@ -207,18 +208,21 @@ async function undo(file: string, values: Values): Promise<number> {
 }
 
 /** A new file's mode. All users read the machine's settings; those of a user may have secrets. */
-function permissionBitsOf({ scope }: Values): number {
+function permissionBitsOf({ scope }: InstallFlags): number {
   return scope === "managed" ? 0o644 : 0o600;
 }
 
 /** The file that keeps the earlier settings of one file: a variable may name another at the next start. */
-function record(file: string, { agent }: Values): string {
+function record(file: string, { agent }: InstallFlags): string {
   const name = createHash("sha256").update(file).digest("hex").slice(0, 16);
   return join(homedir(), ".config", "svc-gate", `${agent}.${name}.install.json`);
 }
 
 /** The earlier settings, and those that this command wrote; undefined if it wrote none. */
-function recordOf(file: string, values: Values): { readonly before?: string; readonly after: string } | undefined {
+function recordOf(
+  file: string,
+  values: InstallFlags,
+): { readonly before?: string; readonly after: string } | undefined {
   const text = readText(record(file, values));
   const problem = `${record(file, values)} is damaged: restore your settings by hand, and remove it`;
   return text === undefined ? undefined : (objectIn(text, problem) as { before?: string; after: string });
@@ -230,8 +234,8 @@ function show(file: string, before: string, after: string): void {
 }
 
 /** Returns false if the person says no. */
-async function mayWrite(question: string, { yes }: Values): Promise<boolean> {
-  const nobody = new BadInput("nobody can answer here: use --yes to write, or --print to look");
+async function mayWrite(question: string, { yes }: InstallFlags): Promise<boolean> {
+  const nobody = new InputError("nobody can answer here: use --yes to write, or --print to look");
   const isAgreed = yes || (await saysYes(question, nobody));
   if (!isAgreed) say("nothing was written");
   return isAgreed;
@@ -243,7 +247,7 @@ function write(file: string, text: string, mode: number): void {
     writeFileSync(file, text, { mode });
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? "error";
-    throw new BadInput(`${file} cannot be written (${code}): run this as its owner, or copy what --print shows`);
+    throw new InputError(`${file} cannot be written (${code}): run this as its owner, or copy what --print shows`);
   }
 }
 

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { shellWord } from "../shell-word.ts";
-import { hostFolder, parsedSettings, type Host, type Settings, type Wanted } from "./host.ts";
+import { hostFolder, parsedSettings, type Host, type HostSettings, type InstallOptions } from "./host.ts";
 import { guardedCommand, hookWords, hostSeconds, noVerdict, reportingCommand } from "./shell.ts";
 
 const home = ["COPILOT_HOME", ".copilot"] as const;
@@ -16,7 +16,7 @@ export const copilotCli: Host = {
 };
 
 /** @param servers the names of the MCP servers that the gate may tell apart */
-export function copilotSettings(wanted: Wanted, servers: readonly string[]): Settings {
+export function copilotSettings(wanted: InstallOptions, servers: readonly string[]): HostSettings {
   const list = ["--servers", servers.join(",")];
   const more = wanted.onEscalate === "wait" ? [...list, "--on-escalate", "wait"] : list;
   const asking = guardedCommand(hookWords("copilot-cli", wanted, more), wanted, {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { membersOf, otherHooks, parsedSettings, type Host, type Members } from "./host.ts";
+import { membersOf, otherHooks, parsedSettings, type Host, type SettingsMembers } from "./host.ts";
 import { exit2, guardedCommand, hookWords, hostSeconds, reportingCommand } from "./shell.ts";
 
 const product = "Gemini CLI";
@@ -65,6 +65,6 @@ const shellEnvironment: Readonly<Record<string, string>> = Object.fromEntries(
 );
 
 /** A project can switch a hook off by its name. So each installation has a name of its own, and keeps it. */
-function earlierName(hooks: Members): string | undefined {
+function earlierName(hooks: SettingsMembers): string | undefined {
   return /"name":"(svc-gate-[0-9a-f]{16})"/.exec(JSON.stringify(hooks["BeforeTool"] ?? []))?.[1];
 }

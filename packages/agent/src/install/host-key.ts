@@ -1,7 +1,7 @@
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { BadInput } from "../bad-input.ts";
+import { InputError } from "../bad-input.ts";
 
 /** The file of a host's key. Only its owner can read it, and it is in no project. */
 export function keyFileFor(agent: string): string {
@@ -11,7 +11,7 @@ export function keyFileFor(agent: string): string {
 /**
  * Makes a key of the kind `host` at the gate and writes it to a file.
  *
- * @throws {BadInput} if the gate does not make it, or the file cannot be written
+ * @throws {InputError} if the gate does not make it, or the file cannot be written
  */
 export async function makeKey(asked: {
   readonly url: string;
@@ -34,7 +34,9 @@ export async function makeKey(asked: {
     });
     const { key, detail } = (await response.json()) as { readonly key?: unknown; readonly detail?: unknown };
     if (response.status !== 201 || typeof key !== "string")
-      throw new BadInput(`the gate made no key: ${typeof detail === "string" ? detail : `status ${response.status}`}`);
+      throw new InputError(
+        `the gate made no key: ${typeof detail === "string" ? detail : `status ${response.status}`}`,
+      );
     writeFileSync(descriptor, `${key}\n`);
     isWritten = true;
   } finally {
@@ -49,7 +51,7 @@ function openNew(file: string): number {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
     return openSync(file, "wx", 0o600);
   } catch (error) {
-    throw new BadInput(`the key file ${file} cannot be made (${(error as NodeJS.ErrnoException).code ?? "error"})`);
+    throw new InputError(`the key file ${file} cannot be made (${(error as NodeJS.ErrnoException).code ?? "error"})`);
   }
 }
 
@@ -57,6 +59,6 @@ function readKey(file: string): string {
   try {
     return readFileSync(file, "utf8").trim();
   } catch (error) {
-    throw new BadInput(`the key file ${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})`);
+    throw new InputError(`the key file ${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? "error"})`);
   }
 }

@@ -1,10 +1,10 @@
 /** How the gate is set up in a host, and the code that all hosts share. */
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
-import { BadInput } from "../bad-input.ts";
+import { InputError } from "../bad-input.ts";
 
 /** The requirements for the settings. */
-export interface Wanted {
+export interface InstallOptions {
   /** The gate's address, without a slash at its end. */
   readonly url: string;
   /** The key's file as a word of a shell. */
@@ -21,7 +21,7 @@ export interface Wanted {
 }
 
 /** The text of a file of settings, and what a person should know about it. */
-export interface Settings {
+export interface HostSettings {
   readonly text: string;
   readonly warnings: readonly string[];
 }
@@ -36,9 +36,9 @@ export interface Host {
    * Adds the gate to settings. Everything else in them stays.
    *
    * @param before the text of the file; undefined if there is none
-   * @throws {BadInput} if the file cannot be changed safely
+   * @throws {InputError} if the file cannot be changed safely
    */
-  readonly settings: (before: string | undefined, wanted: Wanted) => Settings;
+  readonly settings: (before: string | undefined, wanted: InstallOptions) => HostSettings;
   /** Whether the gate's ALLOW can be the only permission. A hook of the other hosts can only deny. */
   readonly canGrant: boolean;
   /** Whether the host can ask the gate itself, park a run, and keep permissions in this file. */
@@ -48,38 +48,38 @@ export interface Host {
 /** The host's own folder: the one in this variable, or one of the home folder. */
 export function hostFolder(variable: string, name: string): string {
   const folder = process.env[variable] ?? join(homedir(), name);
-  if (!isAbsolute(folder)) throw new BadInput(`${variable} must be an absolute path, or not be set`);
+  if (!isAbsolute(folder)) throw new InputError(`${variable} must be an absolute path, or not be set`);
   return folder;
 }
 
-export type Members = Readonly<Record<string, unknown>>;
+export type SettingsMembers = Readonly<Record<string, unknown>>;
 
 /** Reads a file of settings as a JSON object. */
-export function parsedSettings(before: string | undefined, product: string): Members {
+export function parsedSettings(before: string | undefined, product: string): SettingsMembers {
   const problem = `the settings of ${product} are not a JSON object: repair the file first`;
   return objectIn(before?.trim() || "{}", problem);
 }
 
 /** @throws BadInput with this problem for a text that is not a JSON object */
-export function objectIn(text: string, problem: string): Members {
+export function objectIn(text: string, problem: string): SettingsMembers {
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Members;
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as SettingsMembers;
   } catch {
     // Reported below.
   }
-  throw new BadInput(problem);
+  throw new InputError(problem);
 }
 
 /** Returns an object in settings; an empty one if it is absent. */
-export function membersOf(settings: Members, name: string, product: string): Members {
+export function membersOf(settings: SettingsMembers, name: string, product: string): SettingsMembers {
   const value = settings[name] ?? {};
-  if (typeof value === "object" && !Array.isArray(value)) return value as Members;
-  throw new BadInput(`\`${name}\` in the settings of ${product} must be an object`);
+  if (typeof value === "object" && !Array.isArray(value)) return value as SettingsMembers;
+  throw new InputError(`\`${name}\` in the settings of ${product} must be an object`);
 }
 
 /** Returns the groups of hooks of one event that are not the gate's. Earlier hooks of the gate are replaced. */
-export function otherHooks(hooks: Members, event: string): readonly unknown[] {
+export function otherHooks(hooks: SettingsMembers, event: string): readonly unknown[] {
   const groups = hooks[event];
   return Array.isArray(groups) ? groups.filter((group) => !isOurs(group)) : [];
 }

@@ -4,19 +4,19 @@
  * `case`, `echo`, `exit`, `printf` and `unset`.
  */
 import { constants } from "node:fs";
-import { BadInput } from "../bad-input.ts";
+import { InputError } from "../bad-input.ts";
 import { canAccess } from "../can-access.ts";
 import { shellWord } from "../shell-word.ts";
-import type { Wanted } from "./host.ts";
+import type { InstallOptions } from "./host.ts";
 
-type Called = Pick<Wanted, "keyFile" | "program" | "url">;
+type HookInvocation = Pick<InstallOptions, "keyFile" | "program" | "url">;
 
 /** Seconds for one call. The host's own deadline is later, because some hosts run the tool when it is over. */
 const callSeconds = 15;
 const waitSeconds = 600;
 
 /** The words of the hook as text for a shell. `keyFile` is a word of a shell already. */
-export function hookWords(agent: string, { url, keyFile, program }: Called, more: readonly string[]): string {
+export function hookWords(agent: string, { url, keyFile, program }: HookInvocation, more: readonly string[]): string {
   const words = [process.execPath, program, "hook", "--agent", agent, "--url", url].map(shellWord);
   return [...ownEnvironment(), ...words, "--key-file", keyFile, ...more.map(shellWord)].join(" ");
 }
@@ -32,7 +32,7 @@ function ownEnvironment(): readonly string[] {
 }
 
 /** How long the host must wait for the hook, in seconds. */
-export function hostSeconds({ onEscalate }: Wanted): number {
+export function hostSeconds({ onEscalate }: InstallOptions): number {
   return (onEscalate === "wait" ? waitSeconds : 0) + callSeconds + 45;
 }
 
@@ -49,8 +49,8 @@ export function hostSeconds({ onEscalate }: Wanted): number {
  */
 export function guardedCommand(
   words: string,
-  { onEscalate }: Wanted,
-  { prefixes, whole = [], refusal }: Guard,
+  { onEscalate }: InstallOptions,
+  { prefixes, whole = [], refusal }: OutputGuard,
 ): string {
   const seconds = (onEscalate === "wait" ? waitSeconds : 0) + callSeconds;
   const patterns = [...prefixes.map((text) => `'0${text}'*`), ...whole.map((text) => `'0${text}'`)].join("|");
@@ -65,7 +65,7 @@ export function guardedCommand(
  */
 const ownBuiltins = "unset -f echo printf";
 
-interface Guard {
+interface OutputGuard {
   readonly prefixes: readonly string[];
   readonly whole?: readonly string[];
   readonly refusal: string;
@@ -94,13 +94,13 @@ const systemFolders = ["/usr/bin", "/bin", "/run/current-system/sw/bin"];
 /**
  * Finds a program of the operating system. It does not use PATH.
  *
- * @throws {BadInput} if the system does not have it
+ * @throws {InputError} if the system does not have it
  */
 export function systemProgram(name: string, folders: readonly string[] = systemFolders): string {
   const program = folders.map((folder) => `${folder}/${name}`).find((file) => canAccess(file, constants.X_OK));
   if (program !== undefined) return program;
   const places = folders.join(", ");
-  throw new BadInput(
+  throw new InputError(
     `the hook needs the program \`${name}\`, which is not in ${places}: install it, and run this again`,
   );
 }

@@ -1,5 +1,5 @@
 import { shellWord } from "../shell-word.ts";
-import { startedBy, type Source } from "./pins.ts";
+import { startedBy, type ServerSource } from "./pins.ts";
 import { visible } from "./visible.ts";
 
 /** The server as a command line names it. */
@@ -24,7 +24,7 @@ export function acceptCommand(server: NamedServer, more: readonly string[] = [])
 }
 
 /** The same with the words or the address, for the person who starts the proxy. */
-export function wholeAcceptCommand(server: NamedServer, source: Source): string {
+export function wholeAcceptCommand(server: NamedServer, source: ServerSource): string {
   const started = startedBy(source);
   return acceptCommand(server, source.address === undefined ? ["--", ...started] : ["--upstream", ...started]);
 }

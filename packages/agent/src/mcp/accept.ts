@@ -72,7 +72,7 @@ function lockOf({ prefix, source }: McpOptions, allowed: readonly Channel[], off
 /** Returns lines for people: `+` is new, `-` is gone. */
 function differences(earlier: LockFile | undefined, now: LockFile): readonly string[] {
   const lines: string[] = [];
-  const changed = (title: string, before: readonly string[], after: readonly string[]): void => {
+  const addDifference = (title: string, before: readonly string[], after: readonly string[]): void => {
     const [gone, added] = [
       before.filter((each) => !after.includes(each)),
       after.filter((each) => !before.includes(each)),
@@ -81,14 +81,15 @@ function differences(earlier: LockFile | undefined, now: LockFile): readonly str
     lines.push(title, ...gone.map((each) => `  - ${each}`), ...added.map((each) => `  + ${each}`));
   };
   const same = earlier?.server === now.server ? earlier : undefined;
-  const started = (lock: LockFile | undefined): string[] => (lock === undefined ? [] : [JSON.stringify(lock.started)]);
-  changed(`The server ${now.server} is started in this way:`, started(same), started(now));
-  changed("These channels are allowed:", same?.channels ?? [], now.channels);
+  const describeStart = (lock: LockFile | undefined): string[] =>
+    lock === undefined ? [] : [JSON.stringify(lock.started)];
+  addDifference(`The server ${now.server} is started in this way:`, describeStart(same), describeStart(now));
+  addDifference("These channels are allowed:", same?.channels ?? [], now.channels);
   const texts = (lock: LockFile | undefined): string[] =>
     (lock?.instructions ?? []).map(({ text }) => JSON.stringify(text));
-  changed("It tells the model:", texts(same), texts(now));
+  addDifference("It tells the model:", texts(same), texts(now));
   for (const name of new Set([...Object.keys(same?.tools ?? {}), ...Object.keys(now.tools)])) {
-    changed(`The tool ${JSON.stringify(name)}:`, linesOf(pinnedIn(same, name)), linesOf(pinnedIn(now, name)));
+    addDifference(`The tool ${JSON.stringify(name)}:`, linesOf(pinnedIn(same, name)), linesOf(pinnedIn(now, name)));
   }
   return lines;
 }

@@ -1,9 +1,9 @@
 /** The tools of one server as it lists them now, beside what a person accepted. */
-import { isObject, textIn, type JsonObject } from "./json.ts";
+import { isObject, textIn, type JsonRecord } from "./json.ts";
 import type { Pins } from "./pins.ts";
 
 /** Asks the server for one page of its tools. Undefined: the server did not answer with a list. */
-export type ListTools = (cursor: string | undefined) => Promise<JsonObject | undefined>;
+export type ListTools = (cursor: string | undefined) => Promise<JsonRecord | undefined>;
 
 /** A server may change its tools without telling: the list is read again after this time. */
 const freshMs = 300_000;
@@ -15,12 +15,12 @@ const readingsMax = 3;
 /** Hidden tools that the proxy names to people. */
 const saidMax = 1000;
 
-type Status = "accepted" | "changed" | "new";
+type ToolStatus = "accepted" | "changed" | "new";
 
 export class Catalogue {
   readonly #pins: Pins;
   readonly #say: (sentence: string) => void;
-  #status = new Map<string, Status>();
+  #status = new Map<string, ToolStatus>();
   #reading: Promise<boolean> | undefined;
   #readMs = -Infinity;
   readonly #said = new Set<string>();
@@ -31,14 +31,14 @@ export class Catalogue {
   }
 
   /** Removes what nobody accepted from a page of tools. */
-  filtered(result: JsonObject): JsonObject {
+  filterTools(result: JsonRecord): JsonRecord {
     const tools = Array.isArray(result["tools"]) ? result["tools"] : [];
     const kept = tools.filter((tool) => this.#see(tool, this.#status));
     return kept.length === tools.length && Array.isArray(result["tools"]) ? result : { ...result, tools: kept };
   }
 
   /** Two definitions of one name are judged by the worse. */
-  #see(tool: unknown, into: Map<string, Status>): boolean {
+  #see(tool: unknown, into: Map<string, ToolStatus>): boolean {
     const name = textIn(tool, "name");
     if (!isObject(tool) || name === undefined) return false;
     const status = this.#pins.statusOf(name, tool);
@@ -91,7 +91,7 @@ export class Catalogue {
   }
 
   async #readAll(list: ListTools): Promise<boolean> {
-    const status = new Map<string, Status>();
+    const status = new Map<string, ToolStatus>();
     this.#status = status;
     this.#readMs = performance.now();
     const endMs = this.#readMs + listMs;

@@ -1,5 +1,5 @@
 /** Which methods pass, in which direction. A method that is not in these tables is denied. */
-import { isObject, objectIn, without, type JsonObject } from "./json.ts";
+import { isObject, objectIn, without, type JsonRecord } from "./json.ts";
 
 /** The groups of methods that a person can allow, in the lock file. */
 export const channels = [
@@ -14,14 +14,14 @@ export const channels = [
 ] as const;
 export type Channel = (typeof channels)[number];
 
-interface Method {
+interface MethodEntry {
   /** Absent: the method always passes. */
   readonly channel?: Channel;
   /** The gate judges the request's params under this name. */
   readonly judged?: string;
 }
 
-type Methods = Readonly<Record<string, Method>>;
+type Methods = Readonly<Record<string, MethodEntry>>;
 
 const tasks: Methods = {
   "tasks/get": { channel: "tasks" },
@@ -85,11 +85,11 @@ export const notificationsOfServer: Methods = {
  *
  * @param pins `remedy`: the command with which a person accepts what the server offers
  */
-export function permitted(
+export function findAllowedMethod(
   table: Methods,
   method: string,
   pins: { readonly channels: ReadonlySet<Channel>; readonly remedy: string },
-): Method | string {
+): MethodEntry | string {
   const found = Object.hasOwn(table, method) ? table[method] : undefined;
   const name = JSON.stringify(method.slice(0, 64));
   if (found === undefined) return `Svc: svc-gate does not pass on the method ${name}.`;
@@ -119,10 +119,10 @@ const serverCapabilities: Readonly<Record<string, Channel | null>> = {
 const capabilitiesKey = "io.modelcontextprotocol/clientCapabilities";
 const logLevelKey = "io.modelcontextprotocol/logLevel";
 
-type Allowed = ReadonlySet<Channel>;
+type ChannelSet = ReadonlySet<Channel>;
 
 /** Removes capabilities of channels that are not allowed; returns the same object if there are none. */
-export function clientParams(params: JsonObject, method: string, allowed: Allowed): JsonObject {
+export function clientParams(params: JsonRecord, method: string, allowed: ChannelSet): JsonRecord {
   let kept = params;
   if (method === "initialize") kept = withCapabilities(kept, "capabilities", clientCapabilities, allowed);
   const meta = objectIn(kept, "_meta");
@@ -131,20 +131,20 @@ export function clientParams(params: JsonObject, method: string, allowed: Allowe
     if (!allowed.has("logging") && Object.hasOwn(filtered, logLevelKey)) filtered = without(filtered, logLevelKey);
     if (filtered !== meta) kept = { ...kept, _meta: filtered };
   }
-  return method === "subscriptions/listen" ? subscribed(kept, allowed) : kept;
+  return method === "subscriptions/listen" ? filterSubscriptions(kept, allowed) : kept;
 }
 
 /** Removes capabilities that are not allowed from the answer to `initialize` or `server/discover`. */
-export function serverResult(result: JsonObject, allowed: Allowed): JsonObject {
+export function serverResult(result: JsonRecord, allowed: ChannelSet): JsonRecord {
   return withCapabilities(result, "capabilities", serverCapabilities, allowed);
 }
 
 function withCapabilities(
-  object: JsonObject,
+  object: JsonRecord,
   name: string,
   table: Readonly<Record<string, Channel | null>>,
-  allowed: Allowed,
-): JsonObject {
+  allowed: ChannelSet,
+): JsonRecord {
   const stated = objectIn(object, name);
   if (stated === undefined) return object;
   const kept = Object.entries(stated).filter(([capability]) => {
@@ -161,6 +161,6 @@ const subscriptions: Readonly<Record<string, Channel | null>> = {
   resourceSubscriptions: "resources",
 };
 
-function subscribed(params: JsonObject, allowed: Allowed): JsonObject {
+function filterSubscriptions(params: JsonRecord, allowed: ChannelSet): JsonRecord {
   return isObject(params["notifications"]) ? withCapabilities(params, "notifications", subscriptions, allowed) : params;
 }

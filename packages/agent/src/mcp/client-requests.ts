@@ -1,8 +1,8 @@
 import type { Verdict } from "../../../../clients/javascript/svc-gate.mjs";
 import type { Catalogue } from "./catalogue.ts";
-import { clientParams, permitted, requestsOfClient, serverResult } from "./channels.ts";
+import { clientParams, findAllowedMethod, requestsOfClient, serverResult } from "./channels.ts";
 import { openMax, type Ports, type RelayContext } from "./context.ts";
-import { isObject, objectIn, textIn, without, type JsonObject } from "./json.ts";
+import { isObject, objectIn, textIn, without, type JsonRecord } from "./json.ts";
 import type { WaitOptions } from "./judge.ts";
 import * as messages from "./message.ts";
 import { channelName, responsesName, toolName } from "./names.ts";
@@ -26,7 +26,7 @@ interface ClientRequest {
 /** What the gate is asked about a request, and the verdicts of its earlier rounds. */
 interface RoundQuestion {
   readonly name: string;
-  readonly input: JsonObject;
+  readonly input: JsonRecord;
   readonly earlier: readonly Verdict[];
 }
 
@@ -53,7 +53,7 @@ export class ClientRequests {
   }
 
   /** Resolves when the request has left, or was refused. */
-  async start(request: messages.Request, ports: Ports): Promise<void> {
+  async start(request: messages.RpcRequest, ports: Ports): Promise<void> {
     const { id, method } = request;
     const { pins, prefix } = this.#context;
     const error = (code: number, sentence: string): void => ports.toClient(messages.errorText(id, code, sentence));
@@ -61,7 +61,7 @@ export class ClientRequests {
     if ((this.#open.get(key)?.state ?? "answered") !== "answered")
       return error(messages.errors.invalid, "Svc: another request with this id is still open.");
     if (this.#open.size >= openMax) return error(messages.errors.refused, "Svc: too many requests are open.");
-    const found = permitted(requestsOfClient, method, pins);
+    const found = findAllowedMethod(requestsOfClient, method, pins);
     if (typeof found === "string") return error(messages.errors.method, found);
     if (method === "tools/list" && pins.refusal !== null) return error(messages.errors.refused, pins.refusal);
     const params = clientParams(request.params, method, pins.channels);
@@ -82,12 +82,12 @@ export class ClientRequests {
     if (method === "tools/call") return this.#call(open, params);
     if (found.judged !== undefined) {
       const input = without(params, "_meta", "inputResponses", "requestState");
-      return this.#judged(open, params, { method, name: channelName(prefix, found.judged), input });
+      return this.#sendIfAllowed(open, params, { method, name: channelName(prefix, found.judged), input });
     }
     return send(open, params === request.params ? request.text : messages.requestText({ id, method, params }));
   }
 
-  async #call(open: ClientRequest, params: JsonObject): Promise<void> {
+  async #call(open: ClientRequest, params: JsonRecord): Promise<void> {
     const { name: tool, arguments: input = {}, requestState: state = "" } = params;
     const odd = Object.keys(params).find((member) => !callMembers.includes(member));
     if (typeof tool !== "string" || !isObject(input) || typeof state !== "string" || odd !== undefined) {
@@ -96,7 +96,7 @@ export class ClientRequests {
       this.#open.delete(messages.keyOf(open.id));
       return open.ports.toClient(messages.errorText(open.id, messages.errors.params, why));
     }
-    const task = open.isTask ? permitted(requestsOfClient, "tasks/get", this.#context.pins) : undefined;
+    const task = open.isTask ? findAllowedMethod(requestsOfClient, "tasks/get", this.#context.pins) : undefined;
     if (typeof task === "string") return this.#refuse(open, task);
     const refusalOfPins = (): Promise<string | undefined> =>
       this.#catalogue.refusal(tool, this.#own.lister(open.ports));
@@ -108,7 +108,7 @@ export class ClientRequests {
     } catch {
       return this.#refuse(open, "Svc: the tool's name is not Unicode text; the call is blocked.");
     }
-    return this.#judged(open, params, { method: "tools/call", name, input }, refusalOfPins);
+    return this.#sendIfAllowed(open, params, { method: "tools/call", name, input }, refusalOfPins);
   }
 
   /**
@@ -116,9 +116,9 @@ export class ClientRequests {
    *
    * @param refusalLater asked after the verdict: while a person decides, a tool can change
    */
-  async #judged(
+  async #sendIfAllowed(
     open: ClientRequest,
-    params: JsonObject,
+    params: JsonRecord,
     call: RoundCall,
     refusalLater?: () => Promise<string | undefined>,
   ): Promise<void> {
@@ -128,7 +128,7 @@ export class ClientRequests {
     const question = this.#question(params, call);
     if (typeof question === "string") return this.#refuse(open, question);
     const { name, input, earlier } = question;
-    const judgement = await judge.judge(name, input, waitingOf(open, params));
+    const judgement = await judge.judge(name, input, makeWaitOptions(open, params));
     const changed = judgement.isAllowed ? await refusalLater?.() : undefined;
     if (judgement.isAllowed && (stop.signal.aborted || changed !== undefined))
       judge.report([judgement.verdict], "failed");
@@ -141,7 +141,7 @@ export class ClientRequests {
   }
 
   /** Returns what the gate is asked, or why it is not. A later round counts under a name of its own. */
-  #question(params: JsonObject, call: RoundCall): RoundQuestion | string {
+  #question(params: JsonRecord, call: RoundCall): RoundQuestion | string {
     if (!("inputResponses" in params || "requestState" in params)) return { ...call, earlier: [] };
     const earlier = this.#context.rounds.take(call, params["requestState"]);
     if (earlier === undefined)
@@ -184,7 +184,7 @@ export class ClientRequests {
   }
 
   /** Passes an answer of the server on, unless its request has one already. */
-  async answer(key: string, response: messages.Response, { toClient, isReplay = false }: Ports): Promise<void> {
+  async answer(key: string, response: messages.RpcResponse, { toClient, isReplay = false }: Ports): Promise<void> {
     const open = this.#open.get(key);
     const isFirst = open?.state === "sent";
     if (open === undefined || !(isFirst || (open.state === "answered" && isReplay))) return undefined;
@@ -192,7 +192,7 @@ export class ClientRequests {
     const refusal = await this.#refusalOfAnswer(open, response, isFirst);
     if (isFirst) this.#reportEnd(open, response, refusal !== undefined);
     if (refusal !== undefined) return this.#refuse(open, refusal);
-    const result = response.result && this.#filtered(open.method, response.result);
+    const result = response.result && this.#filterResult(open.method, response.result);
     const isSame = result === response.result;
     return toClient(isSame || result === undefined ? response.text : messages.resultText(open.id, result));
   }
@@ -208,9 +208,9 @@ export class ClientRequests {
     }
   }
 
-  #filtered(method: string, result: JsonObject): JsonObject {
+  #filterResult(method: string, result: JsonRecord): JsonRecord {
     const { pins } = this.#context;
-    if (method === "tools/list") return this.#catalogue.filtered(result);
+    if (method === "tools/list") return this.#catalogue.filterTools(result);
     if (method !== "initialize" && method !== "server/discover") return result;
     const kept = serverResult(result, pins.channels);
     const text = kept["instructions"];
@@ -224,7 +224,7 @@ export class ClientRequests {
   /** A server can ask for something in its answer: each request in it needs its channel and the gate's ALLOW. */
   async #refusalOfAnswer(
     { call, stop: { signal }, verdicts }: ClientRequest,
-    { result, error }: messages.Response,
+    { result, error }: messages.RpcResponse,
     isFirst: boolean,
   ): Promise<string | undefined> {
     const unclear = "Svc: the server asks for input in a way that cannot be judged.";
@@ -246,7 +246,7 @@ export class ClientRequests {
   }
 
   /** A server's word that it did nothing is not enough: `failed` could undo the count of a call that ran. */
-  #reportEnd({ method, taskId, verdicts }: ClientRequest, { result }: messages.Response, isRefused: boolean): void {
+  #reportEnd({ method, taskId, verdicts }: ClientRequest, { result }: messages.RpcResponse, isRefused: boolean): void {
     const { judge, tasks } = this.#context;
     if (method === "tasks/result" && result !== undefined)
       this.taskEnded(taskId, { status: result["isError"] === true ? "failed" : "completed" });
@@ -259,7 +259,7 @@ export class ClientRequests {
   }
 
   /** Reports the call of a task that has ended. */
-  taskEnded(id: string | undefined, state: JsonObject | undefined): void {
+  taskEnded(id: string | undefined, state: JsonRecord | undefined): void {
     const ended = this.#context.tasks.end(id, state);
     if (ended !== undefined) this.#context.judge.report(ended.verdicts, ended.status);
   }
@@ -270,7 +270,7 @@ function send(open: ClientRequest, text: string): void {
   open.ports.toServer(text, false);
 }
 
-function waitingOf({ ports, stop }: ClientRequest, params: JsonObject): WaitOptions {
+function makeWaitOptions({ ports, stop }: ClientRequest, params: JsonRecord): WaitOptions {
   const token = objectIn(params, "_meta")?.["progressToken"];
   if (typeof token !== "string" && typeof token !== "number") return { signal: stop.signal };
   let count = 0;

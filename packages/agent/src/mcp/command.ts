@@ -4,7 +4,7 @@ import { acceptCommand, wholeAcceptCommand, type NamedServer } from "./accept-co
 import { channels, type Channel } from "./channels.ts";
 import { Judge } from "./judge.ts";
 import { defaultName, serverPrefix } from "./names.ts";
-import { defaultLockFile, readLock, readPins, UsageError, type Source } from "./pins.ts";
+import { defaultLockFile, readLock, readPins, UsageError, type ServerSource } from "./pins.ts";
 import type { RelayContext } from "./context.ts";
 import { Rounds } from "./rounds.ts";
 import { gateOf } from "./settings.ts";
@@ -42,7 +42,7 @@ environment (a name with _FILE is a file that holds the key):
 
 export interface McpOptions {
   readonly action: "accept" | "proxy" | "tools";
-  readonly source: Source;
+  readonly source: ServerSource;
   readonly server: NamedServer;
   /** The server's part of all names at the gate. */
   readonly prefix: string;
@@ -124,14 +124,14 @@ function optionsOf(words: readonly string[]): McpOptions {
   };
 }
 
-function sourceOf(command: readonly string[], upstream: string | undefined): Source {
+function sourceOf(command: readonly string[], upstream: string | undefined): ServerSource {
   if ((command.length === 0) === (upstream === undefined))
     throw new UsageError(`svc-gate mcp: give a command after --, or an address with --upstream\n${usage}`);
   return upstream === undefined ? { command } : { command, address: addressOf(upstream) };
 }
 
 /** The server as a person accepted it before, so that the command in a refusal can be copied as it is. */
-function acceptedSource({ name, project = false, pins }: Values): Source {
+function acceptedSource({ name, project = false, pins }: McpFlags): ServerSource {
   if (name === undefined) return sourceOf([], undefined);
   const prefix = prefixOf(name, project);
   const started = readLock(pins ?? defaultLockFile(prefix))?.started ?? [];
@@ -151,7 +151,7 @@ function prefixOf(name: string, isProject: boolean): string {
   }
 }
 
-function valuesOf(args: readonly string[]): Values {
+function valuesOf(args: readonly string[]): McpFlags {
   try {
     return parseArgs({ args: [...args], options: flags }).values;
   } catch (error) {
@@ -172,7 +172,7 @@ const flags = {
   yes: { type: "boolean" },
 } as const;
 
-type Values = ReturnType<typeof parseArgs<{ options: typeof flags }>>["values"];
+type McpFlags = ReturnType<typeof parseArgs<{ options: typeof flags }>>["values"];
 
 /** A credential must not travel in the clear, except on this machine. */
 function addressOf(text: string): URL {

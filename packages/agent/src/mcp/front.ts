@@ -2,7 +2,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isObject, objectIn, textIn } from "./json.ts";
-import { errors, MessageError, readMessage, type Message } from "./message.ts";
+import { errors, MessageError, readMessage, type RpcMessage } from "./message.ts";
 
 /** A call is at most 256 KiB at the gate; an answer of a client can contain an image. */
 const bodyBytesMax = 4_194_304;
@@ -43,7 +43,7 @@ function isSame(one: string, other: string): boolean {
  *
  * @throws HttpRefusal for a body that is not a message, MessageError for a message that does not pass
  */
-export async function readPost(request: IncomingMessage): Promise<Message> {
+export async function readPost(request: IncomingMessage): Promise<RpcMessage> {
   if (!/^application\/json\s*(?:;|$)/i.test(request.headers["content-type"] ?? ""))
     throw new HttpRefusal(415, "the content type must be application/json");
   const pieces: Buffer[] = [];
@@ -65,7 +65,7 @@ export async function readPost(request: IncomingMessage): Promise<Message> {
 }
 
 /** A server in between may act on the headers, and the last one on the body. */
-function refuseOtherHeaders(message: Message, headers: IncomingMessage["headers"]): void {
+function refuseOtherHeaders(message: RpcMessage, headers: IncomingMessage["headers"]): void {
   const id = message.kind === "notification" ? null : message.id;
   const params = message.kind === "response" ? undefined : message.params;
   const version = textIn(objectIn(params, "_meta"), "io.modelcontextprotocol/protocolVersion");
@@ -76,11 +76,11 @@ function refuseOtherHeaders(message: Message, headers: IncomingMessage["headers"
   ] as const;
   const isOther = ([name, stated]: (typeof pairs)[number]): boolean => {
     const header = headers[name.toLowerCase()];
-    return header !== undefined && !(typeof header === "string" && decoded(header) === stated);
+    return header !== undefined && !(typeof header === "string" && decodeHeader(header) === stated);
   };
   const judged = new Set(textsIn(objectIn(params, "arguments")));
   const isUnjudged = ([name, header]: [string, unknown]): boolean =>
-    name.startsWith("mcp-param-") && !(typeof header === "string" && judged.has(decoded(header)));
+    name.startsWith("mcp-param-") && !(typeof header === "string" && judged.has(decodeHeader(header)));
   const [name] = pairs.find(isOther) ?? Object.entries(headers).find(isUnjudged) ?? [];
   if (name !== undefined) throw new MessageError(`Svc: the ${name} header does not equal the body.`, errors.header, id);
 }
@@ -92,7 +92,7 @@ function textsIn(value: unknown): readonly string[] {
 }
 
 /** A value that a header cannot have is sent as Base64 of its UTF-8 bytes. */
-function decoded(header: string): string {
+function decodeHeader(header: string): string {
   const [, base64] = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/.exec(header) ?? [];
   return base64 === undefined ? header : Buffer.from(base64, "base64").toString("utf8");
 }

@@ -1,7 +1,7 @@
 /** Listens on this machine and stands before a server with the Streamable HTTP transport. */
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { listening } from "../listening.ts";
+import { listenLocally } from "../listening.ts";
 import { Catalogue } from "./catalogue.ts";
 import { HttpRefusal, readPost, refuseStrangers } from "./front.ts";
 import * as messages from "./message.ts";
@@ -9,7 +9,7 @@ import { UsageError } from "./pins.ts";
 import type { Ports, RelayContext } from "./context.ts";
 import { Relay } from "./relay.ts";
 import { RecentMap } from "./recent.ts";
-import { Reply } from "./reply.ts";
+import { HttpReply } from "./reply.ts";
 import { secretOf } from "./settings.ts";
 import { answerMs, eventsOf, textOf, typeOf, Upstream, UpstreamError, type UpstreamAnswer } from "./upstream.ts";
 
@@ -36,13 +36,13 @@ export async function proxyHttp(
   const proxy = new HttpProxy(contextOf, upstream);
   let own = port;
   const server = createServer((request, response) => {
-    const reply = new Reply(request, response);
+    const reply = new HttpReply(request, response);
     Promise.resolve()
       .then(() => refuseStrangers(request, own, key))
       .then(() => proxy.answer(request, response, reply))
       .catch((error: unknown) => refuse(reply, error));
   });
-  const { url, stop, ...bound } = await listening(server, port).catch((error: Error) => {
+  const { url, stop, ...bound } = await listenLocally(server, port).catch((error: Error) => {
     throw new UsageError(`svc-gate mcp: cannot listen: ${error.message}`);
   });
   own = bound.port;
@@ -52,11 +52,11 @@ export async function proxyHttp(
   });
   void stop();
   upstream.close();
-  await Promise.race([proxy.reported(), new Promise((resolve) => setTimeout(resolve, reportMs).unref())]);
+  await Promise.race([proxy.waitForReports(), new Promise((resolve) => setTimeout(resolve, reportMs).unref())]);
   return 0;
 }
 
-function refuse(reply: Reply, error: unknown): void {
+function refuse(reply: HttpReply, error: unknown): void {
   if (error instanceof HttpRefusal) return reply.plain(`Svc: ${error.message}.\n`, error.status);
   if (error instanceof messages.MessageError)
     return reply.last(messages.errorText(error.id, error.code, error.message), 400);
@@ -64,16 +64,16 @@ function refuse(reply: Reply, error: unknown): void {
 }
 
 /** One request of a client, and what belongs to it. */
-interface Exchange {
+interface ClientExchange {
   readonly relay: Relay;
-  readonly reply: Reply;
+  readonly reply: HttpReply;
   readonly headers: Headers;
   readonly isInSession: boolean;
   readonly signal: AbortSignal;
   readonly isReplay: boolean;
 }
 
-interface Session {
+interface McpSession {
   readonly relay: Relay;
   readonly context: RelayContext;
 }
@@ -83,7 +83,7 @@ class HttpProxy {
   readonly #upstream: Upstream;
   readonly #shared: RelayContext;
   readonly #catalogue: Catalogue;
-  readonly #sessions = new RecentMap<string, Session>(openSessionsMax);
+  readonly #sessions = new RecentMap<string, McpSession>(openSessionsMax);
 
   constructor(contextOf: (sessionId?: string) => RelayContext, upstream: Upstream) {
     this.#contextOf = contextOf;
@@ -92,12 +92,12 @@ class HttpProxy {
     this.#catalogue = new Catalogue(this.#shared.pins, this.#shared.say);
   }
 
-  async reported(): Promise<void> {
+  async waitForReports(): Promise<void> {
     const contexts = [this.#shared, ...[...this.#sessions.values()].map(({ context }) => context)];
-    await Promise.all(contexts.map(({ judge }) => judge.reported()));
+    await Promise.all(contexts.map(({ judge }) => judge.waitForReports()));
   }
 
-  async answer(request: IncomingMessage, response: ServerResponse, reply: Reply): Promise<void> {
+  async answer(request: IncomingMessage, response: ServerResponse, reply: HttpReply): Promise<void> {
     const { method, headers } = request;
     if (method !== "POST" && method !== "GET" && method !== "DELETE")
       throw new HttpRefusal(405, "the methods are POST, GET and DELETE");
@@ -107,10 +107,10 @@ class HttpProxy {
     const id = headers["mcp-session-id"];
     const isInitialize = message?.kind === "request" && message.method === "initialize";
     const session = typeof id === "string" ? this.#session(id) : isInitialize ? this.#newSession() : undefined;
-    const exchange: Exchange = {
+    const exchange: ClientExchange = {
       relay: session?.relay ?? new Relay({ ...this.#shared, keepsAnswered: false }, this.#catalogue),
       reply,
-      headers: passed(headers),
+      headers: selectHeaders(headers),
       isInSession: session !== undefined,
       signal: stop.signal,
       isReplay: headers["last-event-id"] !== undefined,
@@ -121,18 +121,18 @@ class HttpProxy {
     if (answer !== undefined) await this.#pass(exchange, answer, this.#ports(exchange));
   }
 
-  #newSession(): Session {
+  #newSession(): McpSession {
     const context = this.#contextOf(randomUUID());
     return { relay: new Relay(context, new Catalogue(context.pins, context.say)), context };
   }
 
-  #session(id: string): Session {
+  #session(id: string): McpSession {
     const session = this.#sessions.get(id) ?? this.#newSession();
     this.#sessions.set(id, session);
     return session;
   }
 
-  async #post(exchange: Exchange, message: messages.Message, session: Session | undefined): Promise<void> {
+  async #post(exchange: ClientExchange, message: messages.RpcMessage, session: McpSession | undefined): Promise<void> {
     const { relay, reply, signal } = exchange;
     const id = message.kind === "request" ? message.id : undefined;
     let isSent = false;
@@ -162,7 +162,7 @@ class HttpProxy {
   }
 
   /** @param takeFirst takes the text that the request itself becomes */
-  #ports(exchange: Exchange, takeFirst: (text: string) => boolean = () => false): Ports {
+  #ports(exchange: ClientExchange, takeFirst: (text: string) => boolean = () => false): Ports {
     const ports: Ports = {
       toClient: (text) => exchange.reply.message(text),
       toServer: (text, isOwn) => {
@@ -175,7 +175,7 @@ class HttpProxy {
 
   /** Sends a request, and answers for a server that does not. */
   async #send(
-    { headers, signal, reply, relay }: Exchange,
+    { headers, signal, reply, relay }: ClientExchange,
     method: "POST" | "GET" | "DELETE",
     body?: string,
   ): Promise<UpstreamAnswer | undefined> {
@@ -199,7 +199,11 @@ class HttpProxy {
     }
   }
 
-  #fail({ reply, relay }: Pick<Exchange, "reply" | "relay">, error: UpstreamError, body: string | undefined): void {
+  #fail(
+    { reply, relay }: Pick<ClientExchange, "reply" | "relay">,
+    error: UpstreamError,
+    body: string | undefined,
+  ): void {
     const message = body === undefined ? undefined : messages.readMessage(body);
     const id = message?.kind === "request" ? message.id : null;
     if (id !== null) relay.abandon(id);
@@ -207,7 +211,7 @@ class HttpProxy {
   }
 
   /** Passes the server's answer on, message by message. */
-  async #pass(exchange: Exchange, answer: UpstreamAnswer, ports: Ports, id?: messages.MessageId): Promise<void> {
+  async #pass(exchange: ClientExchange, answer: UpstreamAnswer, ports: Ports, id?: messages.MessageId): Promise<void> {
     const { relay, reply, signal } = exchange;
     const type = typeOf(answer);
     reply.resemble(answer);
@@ -228,7 +232,7 @@ class HttpProxy {
   }
 
   /** A request of the server may wait for the gate; later messages pass it. */
-  async #passEvents(exchange: Exchange, answer: UpstreamAnswer, ports: Ports): Promise<void> {
+  async #passEvents(exchange: ClientExchange, answer: UpstreamAnswer, ports: Ports): Promise<void> {
     const { relay, reply, isReplay } = exchange;
     const waiting: Promise<void>[] = [];
     reply.start();
@@ -250,7 +254,7 @@ class HttpProxy {
   }
 
   /** The proxy's own question: its answer goes to the relay. */
-  async #ask({ relay, headers }: Exchange, ports: Ports, text: string): Promise<void> {
+  async #ask({ relay, headers }: ClientExchange, ports: Ports, text: string): Promise<void> {
     const message = messages.readMessage(text);
     if (message.kind !== "request") return;
     try {
@@ -272,7 +276,7 @@ class HttpProxy {
   }
 
   /** An answer of the proxy to a request of the server. */
-  async #tell({ headers }: Exchange, text: string): Promise<void> {
+  async #tell({ headers }: ClientExchange, text: string): Promise<void> {
     const all = { ...ownHeaders(headers), ...acceptOf("POST") };
     const signal = AbortSignal.timeout(answerMs);
     const asked = { method: "POST", headers: all, body: text, signal } as const;
@@ -285,7 +289,7 @@ async function passJson(relay: Relay, text: string, ports: Ports): Promise<void>
   if (text.trim() !== "") await relay.fromServer(messages.readMessage(text), ports);
 }
 
-function passed(headers: IncomingMessage["headers"]): Headers {
+function selectHeaders(headers: IncomingMessage["headers"]): Headers {
   const kept = Object.entries(headers).filter(([name, value]) => passedHeaders.test(name) && typeof value === "string");
   return Object.fromEntries(kept.map(([name, value]) => [name, String(value)]));
 }

@@ -1,7 +1,7 @@
 /** Reads JSON so that no two programs can read it in two ways, and writes it in one form. */
 import { createHash } from "node:crypto";
 
-export type JsonObject = { readonly [name: string]: unknown };
+export type JsonRecord = { readonly [name: string]: unknown };
 
 /** Deeper than any message of a client or a server, and far from the end of the call stack. */
 const depthMax = 256;
@@ -64,12 +64,12 @@ function addName(names: Set<string> | null | undefined, literal: string): void {
   names?.add(name);
 }
 
-export function isObject(value: unknown): value is JsonObject {
+export function isObject(value: unknown): value is JsonRecord {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Returns the object's own member if it is an object itself. */
-export function objectIn(value: unknown, name: string): JsonObject | undefined {
+export function objectIn(value: unknown, name: string): JsonRecord | undefined {
   const member = isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
   return isObject(member) ? member : undefined;
 }
@@ -80,7 +80,7 @@ export function textIn(value: unknown, name: string): string | undefined {
 }
 
 /** Returns a copy without these members. */
-export function without(object: JsonObject, ...names: readonly string[]): JsonObject {
+export function without(object: JsonRecord, ...names: readonly string[]): JsonRecord {
   return Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
 }
 

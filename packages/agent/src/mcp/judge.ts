@@ -1,7 +1,7 @@
 /** Asks the gate about one call, and waits for a person if the caller wants to. */
 import { createHash } from "node:crypto";
 import { SvcGate, type Verdict } from "../../../../clients/javascript/svc-gate.mjs";
-import { canonicalJson, type JsonObject } from "./json.ts";
+import { canonicalJson, type JsonRecord } from "./json.ts";
 import { RecentMap } from "./recent.ts";
 
 export interface WaitOptions {
@@ -11,7 +11,7 @@ export interface WaitOptions {
   readonly tick?: () => void;
 }
 
-export interface Judgement {
+export interface GateJudgement {
   readonly isAllowed: boolean;
   /** One sentence or two for the model and for people. */
   readonly reason: string;
@@ -37,19 +37,25 @@ export class Judge {
   }
 
   /** Only ALLOW is a permission. */
-  async judge(tool: string, input: JsonObject, waiting: WaitOptions): Promise<Judgement> {
+  async judge(tool: string, input: JsonRecord, waiting: WaitOptions): Promise<GateJudgement> {
     const call = createHash("sha256")
       .update(canonicalJson([tool, input]))
       .digest("hex");
     const first = await this.#gate.check(tool, input, null, this.#parked.get(call));
-    const verdict = first.escalated && this.#waitMs > 0 ? await this.#settled(first, tool, input, waiting) : first;
+    const verdict =
+      first.escalated && this.#waitMs > 0 ? await this.#waitForDecision(first, tool, input, waiting) : first;
     this.#parked.delete(call);
     const id = verdict.approval?.id;
     if (verdict.escalated && typeof id === "string") this.#parked.set(call, id);
     return { isAllowed: verdict.verdict === "ALLOW", reason: reasonOf(verdict), verdict };
   }
 
-  async #settled(verdict: Verdict, tool: string, input: JsonObject, { signal, tick }: WaitOptions): Promise<Verdict> {
+  async #waitForDecision(
+    verdict: Verdict,
+    tool: string,
+    input: JsonRecord,
+    { signal, tick }: WaitOptions,
+  ): Promise<Verdict> {
     const timer = setInterval(() => tick?.(), tickMs);
     tick?.();
     try {
@@ -70,7 +76,7 @@ export class Judge {
   }
 
   /** Resolves when all reports have left. */
-  async reported(): Promise<void> {
+  async waitForReports(): Promise<void> {
     await Promise.all(this.#reports);
   }
 }

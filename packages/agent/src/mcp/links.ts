@@ -1,7 +1,7 @@
 /** One conversation with a server that asks it what it offers: over its standard input and output, or over HTTP. */
 import { spawn, type ChildProcess } from "node:child_process";
 import type { Readable } from "node:stream";
-import type { JsonObject } from "./json.ts";
+import type { JsonRecord } from "./json.ts";
 import { readLines } from "./lines.ts";
 import * as messages from "./message.ts";
 import { serverEnv } from "./settings.ts";
@@ -11,20 +11,20 @@ import { visible } from "./visible.ts";
 /** Why a server did not say what it offers. The message follows the server's name. */
 export class ProbeError extends Error {}
 
-export interface Link {
+export interface ServerLink {
   /**
    * Undefined: the server answered with an error.
    *
    * @throws ProbeError or UpstreamError if it does not answer
    */
-  readonly ask: (method: string, params: JsonObject, waitMs: number) => Promise<JsonObject | undefined>;
-  readonly notify: (method: string, params: JsonObject) => Promise<void>;
+  readonly ask: (method: string, params: JsonRecord, waitMs: number) => Promise<JsonRecord | undefined>;
+  readonly notify: (method: string, params: JsonRecord) => Promise<void>;
   /** Ends it, with every process that it started. */
   readonly close: () => Promise<void>;
 }
 
 interface OpenRequest {
-  readonly resolve: (result: JsonObject | undefined) => void;
+  readonly resolve: (result: JsonRecord | undefined) => void;
   readonly reject: (problem: ProbeError) => void;
 }
 
@@ -33,7 +33,7 @@ const patienceMs = 2000;
 const signals = ["SIGHUP", "SIGINT", "SIGTERM"] as const;
 
 /** Starts a server. It gets none of the gate's settings. */
-export function childLink([program = "", ...words]: readonly string[]): Link {
+export function childLink([program = "", ...words]: readonly string[]): ServerLink {
   // A group of its own, because a command such as npx starts the server as another process.
   const detached = process.platform !== "win32";
   const child = spawn(program, words, { stdio: ["pipe", "pipe", "pipe"], env: serverEnv(process.env), detached });
@@ -125,7 +125,7 @@ function lastLine(stream: Readable): () => string {
 }
 
 /** Asks a server with an address. */
-export function httpLink(upstream: Upstream, version: string, namesMethod: boolean): Link {
+export function httpLink(upstream: Upstream, version: string, namesMethod: boolean): ServerLink {
   let session: string | undefined;
   let count = 0;
   const headers = (method: string): Record<string, string> => ({
@@ -135,7 +135,7 @@ export function httpLink(upstream: Upstream, version: string, namesMethod: boole
     ...(namesMethod ? { "mcp-method": method } : {}),
     ...(session === undefined ? {} : { "mcp-session-id": session }),
   });
-  const ask: Link["ask"] = async (method, params, waitMs) => {
+  const ask: ServerLink["ask"] = async (method, params, waitMs) => {
     count += 1;
     const body = messages.requestText({ id: count, method, params });
     const signal = AbortSignal.timeout(waitMs);
@@ -156,7 +156,7 @@ export function httpLink(upstream: Upstream, version: string, namesMethod: boole
     }
     return undefined;
   };
-  const notify = async (method: string, params: JsonObject): Promise<void> => {
+  const notify = async (method: string, params: JsonRecord): Promise<void> => {
     const body = messages.notificationText(method, params);
     (await upstream.send({ method: "POST", headers: headers(method), body })).destroy();
   };
@@ -168,12 +168,12 @@ export function httpLink(upstream: Upstream, version: string, namesMethod: boole
   return { ask, notify, close };
 }
 
-function resultIn(text: string, id: number): JsonObject | undefined {
+function resultIn(text: string, id: number): JsonRecord | undefined {
   const message = readable(text);
   return message?.kind === "response" && message.id === id ? message.result : undefined;
 }
 
-function readable(text: string): messages.Message | undefined {
+function readable(text: string): messages.RpcMessage | undefined {
   try {
     return messages.readMessage(text);
   } catch {

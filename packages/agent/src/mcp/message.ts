@@ -1,34 +1,34 @@
 /** JSON-RPC messages as MCP has them, and the answers that the proxy gives itself. */
-import { isObject, JsonError, objectIn, readJson, type JsonObject } from "./json.ts";
+import { isObject, JsonError, objectIn, readJson, type JsonRecord } from "./json.ts";
 
 export type MessageId = string | number;
 
-export interface Request {
+export interface RpcRequest {
   readonly kind: "request";
   readonly id: MessageId;
   readonly method: string;
-  readonly params: JsonObject;
+  readonly params: JsonRecord;
   /** The message as it came, in one line. */
   readonly text: string;
 }
 
-export interface Notification {
+export interface RpcNotification {
   readonly kind: "notification";
   readonly method: string;
-  readonly params: JsonObject;
+  readonly params: JsonRecord;
   readonly text: string;
 }
 
-export interface Response {
+export interface RpcResponse {
   readonly kind: "response";
   /** Null if an error answers a message whose id the other side could not read. */
   readonly id: MessageId | null;
-  readonly result: JsonObject | undefined;
-  readonly error: JsonObject | undefined;
+  readonly result: JsonRecord | undefined;
+  readonly error: JsonRecord | undefined;
   readonly text: string;
 }
 
-export type Message = Request | Notification | Response;
+export type RpcMessage = RpcRequest | RpcNotification | RpcResponse;
 
 export const errors = {
   parse: -32700,
@@ -68,14 +68,14 @@ const knownMembers: readonly string[] = [
   ),
   ..."tools instructions capabilities resultType inputRequests".split(" "),
 ];
-const foldedMembers: ReadonlySet<string> = new Set(knownMembers.map(folded));
+const foldedMembers: ReadonlySet<string> = new Set(knownMembers.map(foldCase));
 
 /**
  * Reads one message.
  *
  * @throws MessageError for a batch, a repeated member, a member that a message does not have, or an unusable id
  */
-export function readMessage(text: string): Message {
+export function readMessage(text: string): RpcMessage {
   let value: unknown;
   try {
     value = readJson(text);
@@ -90,7 +90,7 @@ export function readMessage(text: string): Message {
   return messageOf(value, text);
 }
 
-function faultOf(value: JsonObject): string | undefined {
+function faultOf(value: JsonRecord): string | undefined {
   if (value["jsonrpc"] !== "2.0") return "it is not JSON-RPC 2.0";
   const names = Object.keys(value);
   if (!shapes.some(({ members }) => names.every((name) => members.some((member) => member === name))))
@@ -104,11 +104,11 @@ function faultOf(value: JsonObject): string | undefined {
   if (!("method" in value || "result" in value || "error" in value)) return "it has no method, result or error";
   if ("result" in value && !("id" in value)) return "it has no id";
   const members = Object.keys(objectIn(value, "params") ?? objectIn(value, "result") ?? {});
-  const isOdd = members.some((name) => !knownMembers.includes(name) && foldedMembers.has(folded(name)));
+  const isOdd = members.some((name) => !knownMembers.includes(name) && foldedMembers.has(foldCase(name)));
   return isOdd ? "a member of its params or result differs from a known member only in case" : undefined;
 }
 
-function messageOf(value: JsonObject, original: string): Message {
+function messageOf(value: JsonRecord, original: string): RpcMessage {
   // Some readers end a line at a carriage return, and would find a message in the middle of this one.
   const text = original.replaceAll(/[\r\n]/g, " ");
   const id = idIn(value);
@@ -134,7 +134,7 @@ function looseId(text: string): MessageId | null {
 }
 
 /** Go's decoder matches names in any case, and some letters fold to others: the long s is an s. */
-function folded(name: string): string {
+function foldCase(name: string): string {
   return name.normalize("NFKC").toLowerCase();
 }
 
@@ -143,15 +143,15 @@ export function keyOf(id: MessageId): string {
   return JSON.stringify(id);
 }
 
-export function requestText({ id, method, params }: Pick<Request, "id" | "method" | "params">): string {
+export function requestText({ id, method, params }: Pick<RpcRequest, "id" | "method" | "params">): string {
   return JSON.stringify({ jsonrpc: "2.0", id, method, params });
 }
 
-export function notificationText(method: string, params: JsonObject): string {
+export function notificationText(method: string, params: JsonRecord): string {
   return JSON.stringify({ jsonrpc: "2.0", method, params });
 }
 
-export function resultText(id: MessageId, result: JsonObject): string {
+export function resultText(id: MessageId, result: JsonRecord): string {
   return JSON.stringify({ jsonrpc: "2.0", id, result });
 }
 

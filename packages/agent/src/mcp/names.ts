@@ -1,6 +1,6 @@
 /** The names under which the gate knows servers, tools and channels. */
 import { basename } from "node:path";
-import type { Source } from "./pins.ts";
+import type { ServerSource } from "./pins.ts";
 
 /**
  * Writes every character but ASCII letters, digits, `-` and a single `_` as `%` and two hexadecimal digits of its UTF-8
@@ -36,7 +36,7 @@ export function responsesName(name: string): string {
 }
 
 /** A name for a server that nobody named: the host, or the last part of the first word that is not an option. */
-export function defaultName({ command, address }: Source): string {
+export function defaultName({ command, address }: ServerSource): string {
   if (address !== undefined) return address.hostname;
   const [program = "server", ...words] = command;
   const word = words.find((each) => !each.startsWith("-")) ?? program;

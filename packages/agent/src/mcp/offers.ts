@@ -1,7 +1,7 @@
 /** Reads what the server of a command line offers. */
 import type { Channel } from "./channels.ts";
 import type { McpOptions } from "./command.ts";
-import type { JsonObject } from "./json.ts";
+import type { JsonRecord } from "./json.ts";
 import { ProbeError } from "./links.ts";
 import { UsageError } from "./pins.ts";
 import { probe, type Offer } from "./probe.ts";
@@ -30,14 +30,14 @@ export async function offersOf(
   }
 }
 
-const capabilities: Readonly<Partial<Record<Channel, JsonObject>>> = {
+const capabilities: Readonly<Partial<Record<Channel, JsonRecord>>> = {
   elicitation: { form: {}, url: {} },
   roots: { listChanged: true },
   sampling: { tools: {}, context: {} },
   tasks: { list: {}, cancel: {}, requests: { sampling: { createMessage: {} }, elicitation: { create: {} } } },
 };
 
-function capabilitiesOf(allowed: readonly Channel[]): JsonObject {
+function capabilitiesOf(allowed: readonly Channel[]): JsonRecord {
   return Object.fromEntries(
     allowed.flatMap((channel) => (capabilities[channel] ? [[channel, capabilities[channel]]] : [])),
   );

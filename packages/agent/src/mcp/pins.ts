@@ -6,17 +6,17 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { channels, type Channel } from "./channels.ts";
-import { digestOf, isObject, JsonError, readJson, type JsonObject } from "./json.ts";
+import { digestOf, isObject, JsonError, readJson, type JsonRecord } from "./json.ts";
 
 /** How the server is reached: a command of this machine, or an address. */
-export interface Source {
+export interface ServerSource {
   readonly command: readonly string[];
   readonly address?: URL;
 }
 
 export interface PinnedTool {
   readonly digest: string;
-  readonly definition: JsonObject;
+  readonly definition: JsonRecord;
 }
 
 export interface PinnedText {
@@ -46,7 +46,7 @@ export interface Pins {
   readonly remedy: string;
   readonly hasInstructions: (text: string) => boolean;
   /** `accepted`, or why the definition is hidden. */
-  readonly statusOf: (name: string, definition: JsonObject) => "accepted" | "changed" | "new";
+  readonly statusOf: (name: string, definition: JsonRecord) => "accepted" | "changed" | "new";
   readonly hasTool: (name: string) => boolean;
 }
 
@@ -60,7 +60,7 @@ export class UsageError extends Error {}
  */
 export function readPins(
   file: string,
-  { prefix, source, remedy }: { readonly prefix: string; readonly source: Source; readonly remedy: string },
+  { prefix, source, remedy }: { readonly prefix: string; readonly source: ServerSource; readonly remedy: string },
 ): Pins {
   const lock = readLock(file);
   const how = `${remedy} ${source.address === undefined ? "-- COMMAND" : "--upstream URL"}`;
@@ -171,11 +171,11 @@ export function defaultLockFile(server: string): string {
 }
 
 /** A word that names a file is digested with its folder: the same word starts another program elsewhere. */
-export function sourceDigest(source: Source): string {
+export function sourceDigest(source: ServerSource): string {
   return digestOf(startedBy(source));
 }
 
-export function startedBy({ command, address }: Source): readonly string[] {
+export function startedBy({ command, address }: ServerSource): readonly string[] {
   if (address !== undefined) return [address.href];
   return command.map((word) => (!word.startsWith("-") && existsSync(word) ? resolve(word) : word));
 }

@@ -1,17 +1,17 @@
 /** Asks a server, in both generations of the protocol, what it offers. `accept` and `tools` show the answers. */
-import { isObject, textIn, type JsonObject } from "./json.ts";
-import { childLink, httpLink, ProbeError, type Link } from "./links.ts";
-import type { Source } from "./pins.ts";
+import { isObject, textIn, type JsonRecord } from "./json.ts";
+import { childLink, httpLink, ProbeError, type ServerLink } from "./links.ts";
+import type { ServerSource } from "./pins.ts";
 import { answerMs, UpstreamError, type Upstream } from "./upstream.ts";
 
 export interface Offer {
   readonly instructions: string | undefined;
-  readonly tools: readonly JsonObject[];
+  readonly tools: readonly JsonRecord[];
 }
 
-export interface Probing {
+export interface ProbeOptions {
   /** A server often offers a tool only to clients with a capability, so the question states all that are allowed. */
-  readonly capabilities: JsonObject;
+  readonly capabilities: JsonRecord;
   readonly upstream?: Upstream | undefined;
   /** How long the server may take for one answer. */
   readonly waitMs?: number;
@@ -33,7 +33,7 @@ const charactersMax = 4_000_000;
  *
  * @throws ProbeError or UpstreamError if the server does not answer in either generation, or its list has no end
  */
-export async function probe(source: Source, probing: Probing): Promise<readonly Offer[]> {
+export async function probe(source: ServerSource, probing: ProbeOptions): Promise<readonly Offer[]> {
   const { upstream, capabilities, waitMs = answerMs } = probing;
   const offers: Offer[] = [];
   let problem: Error | undefined;
@@ -60,13 +60,13 @@ export async function probe(source: Source, probing: Probing): Promise<readonly 
 interface Greeting {
   readonly instructions: string | undefined;
   /** What each request of this generation carries. */
-  readonly params: JsonObject;
+  readonly params: JsonRecord;
 }
 
 /** Undefined: the server does not speak this generation. */
 async function greet(
-  link: Link,
-  { era, capabilities, waitMs }: { readonly era: string; readonly capabilities: JsonObject; readonly waitMs: number },
+  link: ServerLink,
+  { era, capabilities, waitMs }: { readonly era: string; readonly capabilities: JsonRecord; readonly waitMs: number },
 ): Promise<Greeting | undefined> {
   if (era === older) {
     const found = await link.ask("initialize", { protocolVersion: older, capabilities, clientInfo }, waitMs);
@@ -84,8 +84,8 @@ async function greet(
   return { instructions: textIn(found, "instructions"), params: { _meta: meta } };
 }
 
-async function toolsOf(link: Link, params: JsonObject, waitMs: number): Promise<readonly JsonObject[]> {
-  const tools: JsonObject[] = [];
+async function toolsOf(link: ServerLink, params: JsonRecord, waitMs: number): Promise<readonly JsonRecord[]> {
+  const tools: JsonRecord[] = [];
   const cursors = new Set<string>();
   const endMs = performance.now() + 2 * waitMs;
   let characters = 0;

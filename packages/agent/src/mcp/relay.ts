@@ -5,11 +5,11 @@
  * nobody allowed do not pass; a message that passes unchanged is the same text.
  */
 import type { Catalogue } from "./catalogue.ts";
-import { notificationsOfClient, notificationsOfServer, permitted } from "./channels.ts";
+import { notificationsOfClient, notificationsOfServer, findAllowedMethod } from "./channels.ts";
 import { ClientRequests } from "./client-requests.ts";
 import type { Ports, RelayContext } from "./context.ts";
-import { textIn, type JsonObject } from "./json.ts";
-import { keyOf, type Message, type MessageId, type Notification } from "./message.ts";
+import { textIn, type JsonRecord } from "./json.ts";
+import { keyOf, type RpcMessage, type MessageId, type RpcNotification } from "./message.ts";
 import { OwnQuestions } from "./own-questions.ts";
 import { ServerRequests } from "./server-requests.ts";
 
@@ -30,28 +30,30 @@ export class Relay {
   }
 
   /** Resolves when the message has left, or was refused. */
-  async fromClient(message: Message, ports: Ports): Promise<void> {
+  async fromClient(message: RpcMessage, ports: Ports): Promise<void> {
     if (message.kind === "request") return this.#client.start(message, ports);
-    return message.kind === "notification" ? this.#told(message, ports) : this.#server.answer(message, ports);
+    return message.kind === "notification"
+      ? this.#passClientNotification(message, ports)
+      : this.#server.answer(message, ports);
   }
 
-  #told({ method, params, text }: Notification, ports: Ports): void {
-    if (typeof permitted(notificationsOfClient, method, this.#context.pins) === "string") return;
+  #passClientNotification({ method, params, text }: RpcNotification, ports: Ports): void {
+    if (typeof findAllowedMethod(notificationsOfClient, method, this.#context.pins) === "string") return;
     if (method !== "notifications/cancelled") return ports.toServer(text, false);
     const id = cancelledIn(params);
     if (id !== undefined && this.#client.abandon(id) === "sent") ports.toServer(text, false);
   }
 
-  async fromServer(message: Message, ports: Ports): Promise<void> {
+  async fromServer(message: RpcMessage, ports: Ports): Promise<void> {
     if (message.kind === "request") return this.#server.start(message, ports);
-    if (message.kind === "notification") return this.#toldByServer(message, ports);
+    if (message.kind === "notification") return this.#passServerNotification(message, ports);
     if (message.id === null) return ports.toClient(message.text);
     const key = keyOf(message.id);
     return this.#own.answer(key, message) ? undefined : this.#client.answer(key, message, ports);
   }
 
-  async #toldByServer({ method, params, text }: Notification, ports: Ports): Promise<void> {
-    if (typeof permitted(notificationsOfServer, method, this.#context.pins) === "string") return undefined;
+  async #passServerNotification({ method, params, text }: RpcNotification, ports: Ports): Promise<void> {
+    if (typeof findAllowedMethod(notificationsOfServer, method, this.#context.pins) === "string") return undefined;
     if (method === "notifications/cancelled" && !this.#isCancelled(params)) return undefined;
     if (method === "notifications/tools/list_changed") {
       this.#catalogue.forget();
@@ -65,7 +67,7 @@ export class Relay {
   }
 
   /** A server takes back its own request, or ends a subscription of the client. */
-  #isCancelled(params: JsonObject): boolean {
+  #isCancelled(params: JsonRecord): boolean {
     const id = cancelledIn(params);
     if (id === undefined) return false;
     const [isOwn, isSubscription] = [this.#server.cancel(keyOf(id)), this.#client.unsubscribe(keyOf(id))];
@@ -85,7 +87,7 @@ export class Relay {
   }
 }
 
-function cancelledIn(params: JsonObject): MessageId | undefined {
+function cancelledIn(params: JsonRecord): MessageId | undefined {
   const id = params["requestId"];
   return typeof id === "string" || typeof id === "number" ? id : undefined;
 }

@@ -8,7 +8,7 @@ const passedHeaders = ["mcp-session-id", "retry-after", "allow"];
 /** How the proxy itself starts a notification. */
 const ownNotification = '{"jsonrpc":"2.0","method":';
 
-export class Reply {
+export class HttpReply {
   readonly #response: ServerResponse;
   readonly #acceptsEvents: boolean;
   #status = 200;

@@ -3,9 +3,9 @@
  * the answers. Each answer of the server permits one such round, of the same call and with the server's own state.
  */
 import type { Verdict } from "../../../../clients/javascript/svc-gate.mjs";
-import { digestOf, type JsonObject } from "./json.ts";
+import { digestOf, type JsonRecord } from "./json.ts";
 
-interface Round {
+interface OpenRound {
   readonly verdicts: readonly Verdict[];
   readonly endMs: number;
 }
@@ -19,11 +19,11 @@ export interface RoundCall {
   readonly method: string;
   /** The judged input: the arguments of a tool, or the params of a channel. */
   readonly name: string;
-  readonly input: JsonObject;
+  readonly input: JsonRecord;
 }
 
 export class Rounds {
-  readonly #open = new Map<string, Round[]>();
+  readonly #open = new Map<string, OpenRound[]>();
   #size = 0;
 
   /** @param state the server's `requestState`, or undefined if the server sent none */

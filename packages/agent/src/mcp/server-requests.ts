@@ -1,6 +1,6 @@
-import { permitted, requestsOfServer } from "./channels.ts";
+import { findAllowedMethod, requestsOfServer } from "./channels.ts";
 import { openMax, type Ports, type RelayContext } from "./context.ts";
-import { isObject, objectIn, textIn, without, type JsonObject } from "./json.ts";
+import { isObject, objectIn, textIn, without, type JsonRecord } from "./json.ts";
 import * as messages from "./message.ts";
 import { channelName } from "./names.ts";
 
@@ -19,9 +19,9 @@ export class ServerRequests {
     this.#context = context;
   }
 
-  async start({ id, method, params, text }: messages.Request, ports: Ports): Promise<void> {
+  async start({ id, method, params, text }: messages.RpcRequest, ports: Ports): Promise<void> {
     const error = (code: number, why: string): void => ports.toServer(messages.errorText(id, code, why), false);
-    const found = permitted(requestsOfServer, method, this.#context.pins);
+    const found = findAllowedMethod(requestsOfServer, method, this.#context.pins);
     if (typeof found === "string") return error(messages.errors.method, found);
     const key = messages.keyOf(id);
     if (this.#open.has(key) || this.#open.size >= openMax)
@@ -41,7 +41,7 @@ export class ServerRequests {
   }
 
   /** The client answers. Its answer to a question that it did not get goes nowhere. */
-  answer({ id, text }: messages.Response, ports: Ports): void {
+  answer({ id, text }: messages.RpcResponse, ports: Ports): void {
     const key = id === null ? "" : messages.keyOf(id);
     if (this.#open.get(key)?.isSent !== true) return;
     this.#open.delete(key);
@@ -64,7 +64,7 @@ export class ServerRequests {
     for (const request of requests) {
       if (!isObject(request) || Object.keys(request).some((name) => name !== "method" && name !== "params"))
         return "Svc: the server asks for input in a way that cannot be judged.";
-      const found = permitted(requestsOfServer, textIn(request, "method") ?? "", this.#context.pins);
+      const found = findAllowedMethod(requestsOfServer, textIn(request, "method") ?? "", this.#context.pins);
       if (typeof found === "string") return found;
       if (found.judged === undefined) continue;
       const refusal = await this.#refusalOf(found.judged, objectIn(request, "params") ?? {}, signal);
@@ -74,7 +74,7 @@ export class ServerRequests {
   }
 
   /** Asks the gate. */
-  async #refusalOf(judged: string, params: JsonObject, signal: AbortSignal): Promise<string | undefined> {
+  async #refusalOf(judged: string, params: JsonRecord, signal: AbortSignal): Promise<string | undefined> {
     const { judge, prefix } = this.#context;
     const name = channelName(prefix, judged);
     const { isAllowed, reason } = await judge.judge(name, without(params, "_meta"), { signal });

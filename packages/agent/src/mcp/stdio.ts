@@ -48,7 +48,7 @@ export async function proxyStdio(context: RelayContext, command: readonly string
   child.stdout.destroy();
   relay.close("Svc: the MCP server has ended.");
   process.stdin.destroy();
-  await Promise.race([context.judge.reported(), atMost(reportMs)]);
+  await Promise.race([context.judge.waitForReports(), atMost(reportMs)]);
   return code;
 }
 
@@ -58,7 +58,7 @@ function atMost(ms: number): Promise<void> {
 }
 
 function fromClient(relay: Relay, ports: Ports, text: string): void {
-  let message: messages.Message;
+  let message: messages.RpcMessage;
   try {
     message = messages.readMessage(text);
   } catch (error) {
@@ -70,7 +70,7 @@ function fromClient(relay: Relay, ports: Ports, text: string): void {
 
 /** A client waits for each answer, so an answer that cannot be read becomes an error. */
 function fromServer(relay: Relay, ports: Ports, text: string, say: (sentence: string) => void): void {
-  let message: messages.Message;
+  let message: messages.RpcMessage;
   try {
     message = messages.readMessage(text);
   } catch (error) {

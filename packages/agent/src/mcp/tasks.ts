@@ -1,6 +1,6 @@
 /** What became of calls that a server runs as tasks (MCP 2025-11-25). */
 import type { Verdict } from "../../../../clients/javascript/svc-gate.mjs";
-import { isObject, textIn, type JsonObject } from "./json.ts";
+import { isObject, textIn, type JsonRecord } from "./json.ts";
 import { RecentMap } from "./recent.ts";
 
 /** Tasks whose end nobody has seen: the oldest is forgotten, and has no outcome. */
@@ -10,7 +10,7 @@ export class Tasks {
   readonly #verdicts = new RecentMap<string, readonly Verdict[]>(tasksMax);
 
   /** Remembers the task that answers a call. Returns false if the result is not a task. */
-  start(result: JsonObject | undefined, verdicts: readonly Verdict[]): boolean {
+  start(result: JsonRecord | undefined, verdicts: readonly Verdict[]): boolean {
     const id = textIn(result?.["task"], "taskId");
     if (id === undefined) return false;
     this.#verdicts.set(id, verdicts);

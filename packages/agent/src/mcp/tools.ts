@@ -1,7 +1,7 @@
 /** `svc-gate mcp tools`: prints the tools of a server, for `svc-gate import-tools`. */
 import { wholeAcceptCommand } from "./accept-command.ts";
 import type { McpOptions } from "./command.ts";
-import { digestOf, textIn, type JsonObject } from "./json.ts";
+import { digestOf, textIn, type JsonRecord } from "./json.ts";
 import { offersOf } from "./offers.ts";
 import { readLock, readPins } from "./pins.ts";
 import type { Offer } from "./probe.ts";
@@ -14,7 +14,7 @@ export async function printTools(options: McpOptions): Promise<number> {
   const offers = await offersOf(options, lock?.server === prefix ? lock.channels : []);
   const tools = toolsIn(offers, say);
   const pins = readPins(lockFile, { prefix, source, remedy: "" });
-  const isAccepted = (tool: JsonObject): boolean => pins.statusOf(textIn(tool, "name") ?? "", tool) === "accepted";
+  const isAccepted = (tool: JsonRecord): boolean => pins.statusOf(textIn(tool, "name") ?? "", tool) === "accepted";
   const unaccepted = tools.filter((tool) => !isAccepted(tool)).length;
   if (unaccepted > 0)
     say(
@@ -30,8 +30,8 @@ export async function printTools(options: McpOptions): Promise<number> {
 }
 
 /** One definition for each name. The offer of the newer generation comes first. */
-function toolsIn(offers: readonly Offer[], say: (sentence: string) => void): readonly JsonObject[] {
-  const found = new Map<string, JsonObject>();
+function toolsIn(offers: readonly Offer[], say: (sentence: string) => void): readonly JsonRecord[] {
+  const found = new Map<string, JsonRecord>();
   for (const tool of offers.flatMap(({ tools }) => tools)) {
     const name = textIn(tool, "name");
     const earlier = name === undefined ? undefined : found.get(name);

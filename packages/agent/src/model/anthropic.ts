@@ -7,17 +7,17 @@ import {
   pieces,
   raw,
   textOf,
-  type Json,
+  type AnyJson,
   type ModelAnswer,
   type Protocol,
 } from "./protocol.ts";
-import type { Message } from "./script.ts";
+import type { ModelMessage } from "./script.ts";
 
 export const anthropic: Protocol = {
   accepts: (path) => path.endsWith("/v1/messages"),
   read: (body) => ({
     messages: (body.messages ?? []).map(messageOf),
-    tools: (body.tools ?? []).map((tool: Json) => offeredTool(tool.name, tool.description, tool.input_schema)),
+    tools: (body.tools ?? []).map((tool: AnyJson) => offeredTool(tool.name, tool.description, tool.input_schema)),
     isStreamed: body.stream === true,
   }),
   whole: (answer) => json({ ...envelope(answer), content: contentOf(answer), stop_reason: stopReason(answer) }),
@@ -36,8 +36,8 @@ export const anthropic: Protocol = {
   },
 };
 
-function messageOf({ role, content }: Json): Message {
-  const parts: readonly Json[] = Array.isArray(content) ? content : [{ type: "text", text: content }];
+function messageOf({ role, content }: AnyJson): ModelMessage {
+  const parts: readonly AnyJson[] = Array.isArray(content) ? content : [{ type: "text", text: content }];
   const results = parts.filter(({ type }) => type === "tool_result");
   return {
     from: role === "assistant" ? "model" : "user",
@@ -99,6 +99,6 @@ function block(index: number, start: object, deltas: readonly object[]): readonl
   ];
 }
 
-function formatEvent(data: { readonly type: string; readonly [member: string]: Json }): string {
+function formatEvent(data: { readonly type: string; readonly [member: string]: AnyJson }): string {
   return event(data, data.type);
 }

@@ -7,12 +7,12 @@ import {
   pieces,
   raw,
   textOf,
-  type Json,
+  type AnyJson,
   type ModelAnswer,
   type OfferedTool,
   type Protocol,
 } from "./protocol.ts";
-import type { Message } from "./script.ts";
+import type { ModelMessage } from "./script.ts";
 
 export const gemini: Protocol = {
   accepts: (path) => /:(?:generateContent|streamGenerateContent)$/.test(path),
@@ -30,8 +30,8 @@ export const gemini: Protocol = {
   },
 };
 
-function messageOf({ role, parts }: Json): Message {
-  const all: readonly Json[] = parts ?? [];
+function messageOf({ role, parts }: AnyJson): ModelMessage {
+  const all: readonly AnyJson[] = parts ?? [];
   const responses = all.map(({ functionResponse }) => functionResponse).filter((each) => each !== undefined);
   return {
     from: role === "model" ? "model" : "user",
@@ -43,8 +43,8 @@ function messageOf({ role, parts }: Json): Message {
   };
 }
 
-function toolsOf(tool: Json): readonly OfferedTool[] {
-  const declared: readonly Json[] = tool.functionDeclarations ?? [];
+function toolsOf(tool: AnyJson): readonly OfferedTool[] {
+  const declared: readonly AnyJson[] = tool.functionDeclarations ?? [];
   const others = Object.keys(tool).filter((name) => name !== "functionDeclarations");
   return [
     ...declared.map(({ name, description, parameters, parametersJsonSchema }) =>
@@ -55,7 +55,7 @@ function toolsOf(tool: Json): readonly OfferedTool[] {
 }
 
 /** Gemini's own schemas name types as `STRING`, where JSON Schema has `string`. */
-function withTypes(schema: Json): Json {
+function withTypes(schema: AnyJson): AnyJson {
   if (Array.isArray(schema)) return schema.map(withTypes);
   if (typeof schema !== "object" || schema === null) return schema;
   return Object.fromEntries(

@@ -6,12 +6,12 @@ import {
   offeredTool,
   pieces,
   textOf,
-  type Json,
+  type AnyJson,
   type ModelAnswer,
   type OfferedTool,
   type Protocol,
 } from "./protocol.ts";
-import type { Message } from "./script.ts";
+import type { ModelMessage } from "./script.ts";
 
 export const openaiChat: Protocol = {
   accepts: (path) => path.endsWith("/chat/completions"),
@@ -47,12 +47,12 @@ export const openaiChat: Protocol = {
 };
 
 /** A tool has its definition in a member that is named as its type: `function`, `custom`. */
-function toolOf(tool: Json): OfferedTool {
-  const { name, description, parameters }: Json = tool[tool.type] ?? {};
+function toolOf(tool: AnyJson): OfferedTool {
+  const { name, description, parameters }: AnyJson = tool[tool.type] ?? {};
   return offeredTool(name ?? tool.type, description, parameters);
 }
 
-function messageOf({ role, content, tool_call_id }: Json): Message {
+function messageOf({ role, content, tool_call_id }: AnyJson): ModelMessage {
   const results = role === "tool" ? [{ call: String(tool_call_id), text: textOf(content) }] : [];
   return {
     from: role === "assistant" ? "model" : "user",

@@ -6,12 +6,12 @@ import {
   offeredTool,
   pieces,
   textOf,
-  type Json,
+  type AnyJson,
   type ModelAnswer,
   type OfferedTool,
   type Protocol,
 } from "./protocol.ts";
-import type { Message } from "./script.ts";
+import type { ModelMessage } from "./script.ts";
 
 export const openaiResponses: Protocol = {
   accepts: (path) => path.endsWith("/responses"),
@@ -34,12 +34,12 @@ export const openaiResponses: Protocol = {
 };
 
 /** A namespace has tools of its own: they are written `namespace/tool`. */
-function toolsOf({ type, name, description, parameters, tools }: Json): readonly OfferedTool[] {
+function toolsOf({ type, name, description, parameters, tools }: AnyJson): readonly OfferedTool[] {
   if (type !== "namespace") return [offeredTool(name ?? type, description, parameters)];
   return (tools ?? []).flatMap(toolsOf).map((tool: OfferedTool) => ({ ...tool, name: `${name}/${tool.name}` }));
 }
 
-function messageOf({ type, role, content, call_id, output }: Json): Message {
+function messageOf({ type, role, content, call_id, output }: AnyJson): ModelMessage {
   if (type === "function_call_output")
     return { from: "user", text: "", results: [{ call: String(call_id), text: textOf(output) }] };
   const isUser = role !== undefined && role !== "assistant";
@@ -75,7 +75,7 @@ const usage = {
   total_tokens: 2,
 };
 
-function itemsOf(answer: ModelAnswer): readonly Json[] {
+function itemsOf(answer: ModelAnswer): readonly AnyJson[] {
   const { says } = answer;
   if (typeof says === "string") {
     const content = [{ type: "output_text", text: says, annotations: [], logprobs: [] }];
@@ -99,7 +99,7 @@ function splitToolName(tool: string): { readonly name: string; readonly namespac
 
 type ResponseEvent = Readonly<Record<string, unknown>> & { readonly type: string };
 
-function eventsOf(item: Json, index: number): readonly ResponseEvent[] {
+function eventsOf(item: AnyJson, index: number): readonly ResponseEvent[] {
   const of = (type: string, more: object): ResponseEvent => ({
     type: `response.${type}`,
     output_index: index,

@@ -1,8 +1,8 @@
 /** What the four protocols have in common: reading a request, and writing an answer whole or in pieces. */
-import type { Message, ScriptPosition, ScriptedTurn } from "./script.ts";
+import type { ModelMessage, ScriptPosition, ScriptedTurn } from "./script.ts";
 
 /** A JSON value of a host's request, before it is read. */
-export type Json = any;
+export type AnyJson = any;
 
 /** A tool as a host offers it to its model. */
 export interface OfferedTool {
@@ -14,7 +14,7 @@ export interface OfferedTool {
 
 /** A request as the script needs it. */
 export interface ModelRequest {
-  readonly messages: readonly Message[];
+  readonly messages: readonly ModelMessage[];
   readonly tools: readonly OfferedTool[];
   readonly isStreamed: boolean;
 }
@@ -30,7 +30,7 @@ export interface ModelAnswer extends ScriptPosition {
 export interface Protocol {
   /** Returns whether a POST to this path is a request to the model. */
   readonly accepts: (path: string) => boolean;
-  readonly read: (body: Json, path: string) => ModelRequest;
+  readonly read: (body: AnyJson, path: string) => ModelRequest;
   /** Returns the body of an answer in one piece. */
   readonly whole: (answer: ModelAnswer) => string;
   /** Returns server-sent events, each with its final empty line. */
@@ -38,7 +38,7 @@ export interface Protocol {
 }
 
 /** Reads a tool of any protocol. */
-export function offeredTool(name: Json, description: Json, schema: Json): OfferedTool {
+export function offeredTool(name: AnyJson, description: AnyJson, schema: AnyJson): OfferedTool {
   const isSchema = typeof schema === "object" && schema !== null && !Array.isArray(schema);
   return {
     name: String(name),
@@ -74,10 +74,10 @@ export function raw(text: string): object {
 }
 
 /** Writes JSON in which values of `raw` keep their text. */
-export function json(value: Json): string {
+export function json(value: AnyJson): string {
   const found: string[] = [];
   const mark = (index: number): string => `\u0001raw ${index}\u0001`;
-  const text = JSON.stringify(value, (_, member: Json) => {
+  const text = JSON.stringify(value, (_, member: AnyJson) => {
     const kept = typeof member === "object" && member !== null ? raws.get(member) : undefined;
     return kept === undefined ? member : mark(found.push(kept) - 1);
   });
@@ -85,8 +85,8 @@ export function json(value: Json): string {
 }
 
 /** Returns the texts of a content: a text, or a list of parts with a text. */
-export function textOf(content: Json): string {
+export function textOf(content: AnyJson): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return content === null || content === undefined ? "" : JSON.stringify(content);
-  return content.map((part: Json) => (typeof part?.text === "string" ? part.text : "")).join("\n");
+  return content.map((part: AnyJson) => (typeof part?.text === "string" ? part.text : "")).join("\n");
 }

@@ -20,7 +20,7 @@ export interface ToolResult {
 }
 
 /** A message of any protocol. */
-export interface Message {
+export interface ModelMessage {
   readonly from: "user" | "model";
   /** The text of a person, without results of tools. */
   readonly text: string;
@@ -40,9 +40,9 @@ const marker = /\[\[([\w.-]+)\]\]/g;
  * Finds the place in the script by the last marker in the user's texts and the number of model turns after it. So a
  * repeated request gets the same answer, and a sub-agent with a marker of its own has its own script.
  */
-export function placeIn(messages: readonly Message[]): ScriptPosition {
+export function findPosition(messages: readonly ModelMessage[]): ScriptPosition {
   let place: ScriptPosition = { script: undefined, turn: 0 };
-  let before: Message["from"] = "user";
+  let before: ModelMessage["from"] = "user";
   for (const { from, text } of messages) {
     const name = from === "user" ? [...text.matchAll(marker)].at(-1)?.[1] : undefined;
     if (name !== undefined) place = { script: name, turn: 0 };
@@ -64,7 +64,7 @@ export function turnAt(scripts: Scripts, { script, turn }: ScriptPosition): Scri
  * Fills `<<PATTERN>>` in arguments with what the pattern's group matches in the latest result that has it, or with 0. So
  * a script can use an id that the host made.
  */
-export function filled(turn: ScriptedTurn, results: readonly ToolResult[]): ScriptedTurn {
+export function fillTurn(turn: ScriptedTurn, results: readonly ToolResult[]): ScriptedTurn {
   if (typeof turn === "string") return turn;
   const findMatch = (pattern: string): string =>
     results.map(({ text }) => new RegExp(pattern).exec(text)?.[1]).findLast((each) => each !== undefined) ?? "0";

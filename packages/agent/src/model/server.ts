@@ -3,13 +3,13 @@
  * stateless. A marker in the user's text picks the script, and the number of model turns in the request picks the turn.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { listening, type Listening } from "../listening.ts";
+import { listenLocally, type LocalServer } from "../listening.ts";
 import { anthropic } from "./anthropic.ts";
 import { gemini } from "./gemini.ts";
 import { openaiChat } from "./openai-chat.ts";
 import { openaiResponses } from "./openai-responses.ts";
 import type { ModelAnswer, OfferedTool, Protocol } from "./protocol.ts";
-import { filled, placeIn, turnAt, type ScriptPosition, type Scripts, type ToolResult } from "./script.ts";
+import { fillTurn, findPosition, turnAt, type ScriptPosition, type Scripts, type ToolResult } from "./script.ts";
 
 /** What one request showed the model. It has no header, so no key. */
 export interface ShownRequest extends ScriptPosition {
@@ -19,7 +19,7 @@ export interface ShownRequest extends ScriptPosition {
   readonly tools: readonly OfferedTool[];
 }
 
-export interface ScriptedModel extends Listening {
+export interface ScriptedModel extends LocalServer {
   /** Every request so far, oldest first. */
   readonly shown: readonly ShownRequest[];
   /** Requests that are not in a known protocol, as `METHOD /path`. */
@@ -39,7 +39,7 @@ export async function startModel(scripts: Scripts): Promise<ScriptedModel> {
       response.end(JSON.stringify({ error: { type: "invalid_request_error", message: String(error) } }));
     });
   });
-  return { ...(await listening(server)), shown, strange };
+  return { ...(await listenLocally(server)), shown, strange };
 }
 
 interface State {
@@ -58,11 +58,11 @@ async function answer(
   if (protocol === undefined) return answerOther(request, response, path, strange);
   const body = JSON.parse(await textIn(request));
   const { messages, tools, isStreamed } = protocol.read(body, path);
-  const place = placeIn(messages);
+  const place = findPosition(messages);
   const results = messages.flatMap((message) => message.results);
   shown.push({ ...place, results, tools });
   // A host that offers no tool asks for something else, such as a title.
-  const says = tools.length === 0 ? "A conversation" : filled(turnAt(scripts, place), results);
+  const says = tools.length === 0 ? "A conversation" : fillTurn(turnAt(scripts, place), results);
   const said: ModelAnswer = { ...place, says, model: String(body.model ?? "scripted") };
   if (!isStreamed) {
     response.writeHead(200, { "content-type": "application/json" }).end(protocol.whole(said));
