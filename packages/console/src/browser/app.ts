@@ -5,8 +5,8 @@ import { el } from "./elements.ts";
 import { askConsole, keepPageSecret, onRefused, pageSecret, type Problem } from "./gate.ts";
 import { later } from "./later.ts";
 import { isLive, listen, onStatus, startLive, stopLive } from "./live.ts";
-import { Loading, ProblemNote, Title } from "./parts.ts";
-import { go, link, useRoute, type Route } from "./route.ts";
+import { LoadingNote, ProblemNote, Title } from "./parts.ts";
+import { go, link, useRoute, type PageRoute } from "./route.ts";
 import { useStops } from "./stops.ts";
 import { Text } from "./text.ts";
 import Inbox from "./pages/inbox.ts";
@@ -24,13 +24,13 @@ const places = [
 
 type NavEntry = (typeof places)[number];
 
-function placesOf({ scopes }: SessionJson): readonly NavEntry[] {
+function findNavEntries({ scopes }: SessionJson): readonly NavEntry[] {
   return places.filter(([, , needed]) => needed.some((scope) => scopes.includes(scope)));
 }
 
 /** The page that a person sees first. A key of an administrator alone cannot read the inbox. */
 function homeOf(session: SessionJson): NavEntry[0] {
-  return placesOf(session)[0]?.[0] ?? "/";
+  return findNavEntries(session)[0]?.[0] ?? "/";
 }
 
 /** The scopes that GET /events needs. */
@@ -84,7 +84,7 @@ export function App(): JSX.Element {
       stopLive();
     };
   }, [session?.key, load]);
-  if (!isKnown) return el.main({ class: "sign-in" }, h(Loading, null));
+  if (!isKnown) return el.main({ class: "sign-in" }, h(LoadingNote, null));
   // A page that is open stays, with all that was typed on it, while the gate does not answer.
   if (problem !== undefined && session === undefined)
     return el.main(
@@ -144,7 +144,7 @@ function Side({ session, path, onEnded }: ShellProps & { readonly path: string }
       el.nav(
         { "aria-label": "Pages" },
         el.ul(
-          placesOf(session).map(([place, label]) =>
+          findNavEntries(session).map(([place, label]) =>
             el.li(
               { key: place },
               el.a({ href: link(place), "aria-current": isHere(place) ? "page" : undefined }, label),
@@ -238,12 +238,12 @@ const pages: Readonly<Record<string, (props: { readonly session: SessionJson }) 
 };
 
 /** The page of an address. */
-function Page({ session, route: { path } }: { readonly session: SessionJson; readonly route: Route }): JSX.Element {
+function Page({ session, route: { path } }: { readonly session: SessionJson; readonly route: PageRoute }): JSX.Element {
   const [, id] = /^\/approvals\/(apr_[1-9][0-9]*_[0-9a-f]{32})$/.exec(path) ?? [];
   if (id !== undefined) return h(ApprovalPage, { key: id, id, session });
   const [, seq] = /^\/receipts\/([1-9][0-9]*)$/.exec(path) ?? [];
   if (seq !== undefined) return h(ReceiptPage, { key: seq, seq: Number(seq), session });
-  if (path === "/" && homeOf(session) !== "/") return h(Loading, {});
+  if (path === "/" && homeOf(session) !== "/") return h(LoadingNote, {});
   const page = pages[path];
   if (page !== undefined) return h(page, { key: path, session });
   return el.div(h(Title, { text: "No such page" }), el.p(el.a({ href: link("/") }, "Inbox")));

@@ -28,7 +28,7 @@ export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
 }
 
 /** Where a value is in a call: the names of members and the places in lists that lead to it. */
-export type Path = readonly (number | string)[];
+export type ValuePath = readonly (number | string)[];
 
 /** A member of two inputs. */
 export interface MemberComparison {
@@ -61,7 +61,7 @@ export function compareMembers(before: Json, now: Json): readonly MemberComparis
 }
 
 /** The path of a place. */
-export function pathOf(place: PathNode | undefined): Path {
+export function pathOf(place: PathNode | undefined): ValuePath {
   return place === undefined ? [] : [...pathOf(place.within), place.step];
 }
 
@@ -78,7 +78,7 @@ function textOf(value: Json | undefined): string | undefined {
 }
 
 /** Such as `lines[2].amount`. A name that is not a word is in quotes, so no two paths have the same text. */
-export function pathText(path: Path): string {
+export function pathText(path: ValuePath): string {
   const below = (text: string, step: number | string): string =>
     typeof step === "number" ? `${text}[${step}]` : memberBelow(text, step);
   return path.reduce<string>(below, "").replace(/^\./, "");
@@ -117,19 +117,22 @@ function isPartShown(receipt: ReceiptJson, name: "input" | "platform", shown = "
 }
 
 /** What a receipt has of an input or of facts. */
-export interface Recorded {
+export interface RecordedValue {
   /** A list if the input was not kept whole. A sensitive member that was erased has a reference in its place. */
   readonly value: Json;
   /** The sensitive members that were erased. */
-  readonly erased: readonly Path[];
+  readonly erased: readonly ValuePath[];
 }
 
 /** Returns an input or facts with its sensitive members, which are parts of their own; undefined if it was erased. */
-export function recordedOf(receipt: Pick<ReceiptJson, "evidence">, name: "input" | "platform"): Recorded | undefined {
+export function recordedOf(
+  receipt: Pick<ReceiptJson, "evidence">,
+  name: "input" | "platform",
+): RecordedValue | undefined {
   const part = partOf(receipt, name);
   if (part === undefined) return undefined;
   let value = readValue(part);
-  const erased: Path[] = [];
+  const erased: ValuePath[] = [];
   for (const [member, text] of membersOf(receipt, name)) {
     const [, ...path] = member.split(".");
     if (text === undefined) erased.push(path);

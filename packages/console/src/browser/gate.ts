@@ -9,12 +9,12 @@ export interface Problem {
   readonly detail: string;
 }
 
-export type Answer<Value> =
-  | { readonly ok: true; readonly value: Value; readonly raw: Raw }
+export type RouteAnswer<Value> =
+  | { readonly ok: true; readonly value: Value; readonly raw: RawTexts }
   | { readonly ok: false; readonly problem: Problem };
 
 /** The texts of the members that the page must show with their characters as they were sent. */
-export type Raw = Readonly<Record<string, string>>;
+export type RawTexts = Readonly<Record<string, string>>;
 
 /** How this gate's commands are typed, such as `npx svc-gate`. */
 const typed: string = document.documentElement.dataset["command"] ?? "svc-gate";
@@ -55,7 +55,7 @@ function noteTime({ headers: fields }: Response): void {
   if (!Number.isNaN(difference)) skewMs = Math.abs(difference) < 2000 ? 0 : difference;
 }
 
-interface Request {
+interface AskOptions {
   /** The JSON text of a body: the request is then a POST. */
   readonly body?: string;
   /** True if the page asks by itself: this does not keep the session open. */
@@ -65,16 +65,16 @@ interface Request {
 }
 
 /** Asks one of the gate's routes, such as `/approvals`, with the session. */
-export function ask<Value>(path: string, request: Request = {}): Promise<Answer<Value>> {
+export function ask<Value>(path: string, request: AskOptions = {}): Promise<RouteAnswer<Value>> {
   return askAt<Value>(`${base}/api${path}`, request);
 }
 
 /** Asks a route of the console itself, such as `/session`. */
-export function askConsole<Value>(path: string, request: Request = {}): Promise<Answer<Value>> {
+export function askConsole<Value>(path: string, request: AskOptions = {}): Promise<RouteAnswer<Value>> {
   return askAt<Value>(base + path, request);
 }
 
-export function headers({ background = false }: Pick<Request, "background"> = {}): Record<string, string> {
+export function headers({ background = false }: Pick<AskOptions, "background"> = {}): Record<string, string> {
   const secret = pageSecret();
   return {
     "x-svc-console": "1",
@@ -98,7 +98,7 @@ export function reportRefusal(): void {
   if (pageSecret() !== undefined) whenRefused();
 }
 
-async function askAt<Value>(url: string, request: Request): Promise<Answer<Value>> {
+async function askAt<Value>(url: string, request: AskOptions): Promise<RouteAnswer<Value>> {
   const { body, raw = [] } = request;
   const found = await fetch(url, {
     ...(body !== undefined && { method: "POST", body }),
@@ -140,7 +140,7 @@ export function sentence(text: string): string {
 }
 
 /** Parses an answer. A number of a call keeps its characters, so the members in `raw` are cut out and never parsed. */
-function parse(text: string, raw: readonly string[]): { readonly value: unknown; readonly raw: Raw } {
+function parse(text: string, raw: readonly string[]): { readonly value: unknown; readonly raw: RawTexts } {
   const spans = findMembers(
     text,
     raw.map((name) => [name]),

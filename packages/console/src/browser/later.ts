@@ -1,7 +1,7 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { el } from "./elements.ts";
-import { Loading } from "./parts.ts";
+import { LoadingNote } from "./parts.ts";
 
 type Shows<Props> = (props: Props) => JSX.Element;
 
@@ -25,7 +25,7 @@ export function later<Props extends object>(load: () => Promise<{ readonly defau
       );
     }, []);
     if (loaded !== undefined) return h(loaded, props);
-    if (state === "loading") return h(Loading, {});
+    if (state === "loading") return h(LoadingNote, {});
     // The browser rejects with a TypeError if a file does not come.
     const why = fault instanceof TypeError ? "the gate was changed or does not answer" : String(fault);
     return el.p({ class: "problem", role: "alert" }, `This part cannot be loaded: ${why}. Load the page again.`);

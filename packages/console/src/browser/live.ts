@@ -6,9 +6,9 @@ export interface LiveEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-export type Listener = (event: LiveEvent) => void;
+export type LiveListener = (event: LiveEvent) => void;
 
-const listeners = new Set<Listener>();
+const listeners = new Set<LiveListener>();
 const statusListeners = new Set<() => void>();
 /** The type of an event of the page itself: events may be missing, so the pages load again. */
 export const missed = "approval.missed";
@@ -25,7 +25,7 @@ let wasLive = false;
 /** True while events arrive. */
 export let isLive = false;
 
-export function listen(listener: Listener): () => void {
+export function listen(listener: LiveListener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
@@ -65,13 +65,13 @@ async function follow(signal: AbortSignal): Promise<void> {
 async function read(stop: AbortSignal): Promise<void> {
   const silence = new AbortController();
   let timer = 0;
-  const heard = (): void => {
+  const restartTimer = (): void => {
     clearTimeout(timer);
     timer = window.setTimeout(() => silence.abort(), silentMs);
   };
-  heard();
+  restartTimer();
   try {
-    await readFrames(AbortSignal.any([stop, silence.signal]), heard);
+    await readFrames(AbortSignal.any([stop, silence.signal]), restartTimer);
   } finally {
     clearTimeout(timer);
   }

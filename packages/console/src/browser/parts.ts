@@ -2,7 +2,7 @@ import { h, type ComponentChildren, type JSX } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { el } from "./elements.ts";
 import { listen } from "./live.ts";
-import { ask, commandText, type Answer, type Problem, type Raw } from "./gate.ts";
+import { ask, commandText, type RouteAnswer, type Problem, type RawTexts } from "./gate.ts";
 import { link } from "./route.ts";
 import { Text } from "./text.ts";
 
@@ -41,7 +41,7 @@ export function ProblemNote({ of }: { readonly of: Problem }): JSX.Element {
   return el.div({ class: "problem", role: "alert" }, h(Text, { of: of.detail }));
 }
 
-export function Loading(): JSX.Element {
+export function LoadingNote(): JSX.Element {
   return el.p({ class: "quiet", role: "status" }, "Loading …");
 }
 
@@ -150,16 +150,16 @@ export function textLink(path: string, text: string): JSX.Element {
 }
 
 /** A set with one name more, or without it. */
-export function toggled(names: ReadonlySet<string>, name: string): ReadonlySet<string> {
+export function toggleName(names: ReadonlySet<string>, name: string): ReadonlySet<string> {
   const next = new Set(names);
   if (!next.delete(name)) next.add(name);
   return next;
 }
 
-export interface Loaded<Value> {
+export interface AnswerState<Value> {
   /** Undefined before the first answer. */
   readonly value: Value | undefined;
-  readonly raw: Raw;
+  readonly raw: RawTexts;
   readonly problem: Problem | undefined;
   /** What a page shows in place of the value: that it loads, or the problem. */
   readonly note: JSX.Element | false;
@@ -168,8 +168,14 @@ export interface Loaded<Value> {
 }
 
 /** Loads an answer of the gate for a component; undefined asks nothing. */
-export function useAnswer<Value>(path: string | undefined, raw: readonly string[] = [], body?: string): Loaded<Value> {
-  const [found, setFound] = useState<{ readonly path: string; readonly answer: Answer<Value> } | undefined>(undefined);
+export function useAnswer<Value>(
+  path: string | undefined,
+  raw: readonly string[] = [],
+  body?: string,
+): AnswerState<Value> {
+  const [found, setFound] = useState<{ readonly path: string; readonly answer: RouteAnswer<Value> } | undefined>(
+    undefined,
+  );
   const latest = useRef(0);
   const load = useCallback(
     (background = false): void => {
@@ -190,13 +196,13 @@ export function useAnswer<Value>(path: string | undefined, raw: readonly string[
     problem: answer?.ok === false ? answer.problem : undefined,
     note:
       answer === undefined
-        ? path !== undefined && h(Loading, {})
+        ? path !== undefined && h(LoadingNote, {})
         : !answer.ok && h(ProblemNote, { of: answer.problem }),
     again: load,
   };
 }
 
-interface Acting<Value> {
+interface ActState<Value> {
   readonly act: (path: string, body: string | undefined, done: (value: Value) => void) => Promise<void>;
   /** Shows a problem that the page finds itself. */
   readonly refuse: (problem: Problem) => void;
@@ -207,7 +213,7 @@ interface Acting<Value> {
 }
 
 /** Sends what a person does, and keeps the gate's refusal for the page. */
-export function useAct<Value>(): Acting<Value> {
+export function useAct<Value>(): ActState<Value> {
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
   const [isBusy, setBusy] = useState(false);
   const act = async (path: string, body: string | undefined, done: (value: Value) => void): Promise<void> => {
@@ -232,7 +238,7 @@ export function useFollowed(types: readonly string[], again: (background: boolea
 }
 
 /** A gate that does not answer for a moment, or that has too many requests, takes nothing off the page. */
-function isShort(answer: Answer<unknown>): boolean {
+function isShort(answer: RouteAnswer<unknown>): boolean {
   return !answer.ok && (answer.problem.status === 0 || answer.problem.status === 429 || answer.problem.status >= 500);
 }
 

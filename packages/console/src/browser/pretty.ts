@@ -12,7 +12,7 @@ export function prettyText(text: string): string {
   if (!read.ok) return text;
   const { members } = read.value;
   const found = pretty(members, "");
-  return found.length > prettyMax ? escaped(jsonText(members)) : found;
+  return found.length > prettyMax ? escapeHidden(jsonText(members)) : found;
 }
 
 /** A list without objects and lists stays on one line. */
@@ -20,16 +20,16 @@ function pretty(value: Json, indent: string): string {
   if (Array.isArray(value)) {
     const items = value as readonly Json[];
     const isPlain = items.every((item) => !(item instanceof Map || Array.isArray(item)));
-    if (isPlain) return `[${items.map((item) => escaped(jsonText(item))).join(", ")}]`;
+    if (isPlain) return `[${items.map((item) => escapeHidden(jsonText(item))).join(", ")}]`;
     return block(
       "[]",
       indent,
       items.map((item) => pretty(item, `${indent}  `)),
     );
   }
-  if (!(value instanceof Map)) return escaped(jsonText(value));
+  if (!(value instanceof Map)) return escapeHidden(jsonText(value));
   const members = [...(value as JsonObject)].map(
-    ([name, member]) => `${escaped(JSON.stringify(name))}: ${pretty(member, `${indent}  `)}`,
+    ([name, member]) => `${escapeHidden(JSON.stringify(name))}: ${pretty(member, `${indent}  `)}`,
   );
   return block("{}", indent, members);
 }
@@ -41,7 +41,7 @@ function block([open = "", close = ""]: string, indent: string, lines: readonly 
 const hidden = new RegExp(hiddenPattern, "gu");
 
 /** JSON text with escapes in place of hidden characters, which are only in its texts. */
-function escaped(text: string): string {
+function escapeHidden(text: string): string {
   return text.replace(hidden, (character) =>
     Array.from(
       { length: character.length },

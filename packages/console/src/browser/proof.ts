@@ -96,10 +96,10 @@ async function signerOf(note: string, vkeys: readonly string[]): Promise<string 
 }
 
 /** Adjacent hashes of a level of the tree. */
-type HashReader = (level: number, from: number, count: number) => Promise<readonly Bytes[]>;
+type TileReader = (level: number, from: number, count: number) => Promise<readonly Bytes[]>;
 
 /** Reads hashes from the tiles of a tree (C2SP tlog-tiles). Each tile is read once. */
-function tilesOf(size: number): HashReader {
+function tilesOf(size: number): TileReader {
   const tiles = new Map<string, Promise<Bytes>>();
   return async (level, from, count) => {
     const found: Bytes[] = [];
@@ -133,7 +133,7 @@ interface Beside {
 }
 
 /** The hashes beside the path from a leaf to the root: RFC 6962, section 2.1.1. */
-async function inclusion(read: HashReader, index: number, size: number): Promise<readonly Beside[]> {
+async function inclusion(read: TileReader, index: number, size: number): Promise<readonly Beside[]> {
   const path: Beside[] = [];
   let [from, to] = [0, size];
   while (to - from > 1) {
@@ -147,7 +147,7 @@ async function inclusion(read: HashReader, index: number, size: number): Promise
 }
 
 /** The root of the leaves from `from` up to `to`. */
-async function rootOf(read: HashReader, from: number, to: number): Promise<Bytes> {
+async function rootOf(read: TileReader, from: number, to: number): Promise<Bytes> {
   const size = to - from;
   const height = Math.log2(size);
   if (!Number.isInteger(height)) {

@@ -1,5 +1,5 @@
 import type { BegunSignIn, OpenedJson } from "../../../core/src/wire/mod.ts";
-import { askConsole, base, keepPageSecret, type Answer, type Problem } from "./gate.ts";
+import { askConsole, base, keepPageSecret, type RouteAnswer, type Problem } from "./gate.ts";
 import { go, routeNow } from "./route.ts";
 
 /** Where the provider of OpenID Connect sends the browser back to. */
@@ -25,7 +25,7 @@ export async function startSignIn(): Promise<Problem | undefined> {
 }
 
 /** Gives the gate the provider's answer. Returns undefined if the browser does not come from the provider. */
-export async function finishSignIn(): Promise<Answer<OpenedJson> | undefined> {
+export async function finishSignIn(): Promise<RouteAnswer<OpenedJson> | undefined> {
   if (routeNow().path !== callback) return undefined;
   const answer = location.search;
   const flow = sessionStorage.getItem(stored) ?? "";

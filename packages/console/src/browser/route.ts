@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { base } from "./gate.ts";
 
 /** The address of a page: its path below the console, and its query. */
-export interface Route {
+export interface PageRoute {
   /** Such as `/approvals/apr_1_...`; `/` is the inbox. */
   readonly path: string;
   readonly query: URLSearchParams;
@@ -10,7 +10,7 @@ export interface Route {
 
 const listeners = new Set<() => void>();
 
-export function routeNow(): Route {
+export function routeNow(): PageRoute {
   const { pathname, search } = location;
   const path = pathname.startsWith(base) ? pathname.slice(base.length) : "";
   return { path: path === "" ? "/" : path, query: new URLSearchParams(search) };
@@ -41,7 +41,7 @@ export function setQuery(values: Readonly<Record<string, string | undefined>>): 
   go(path + (text === "" ? "" : `?${text}`), { replace: true });
 }
 
-export function useRoute(): Route {
+export function useRoute(): PageRoute {
   const [route, setRoute] = useState(routeNow);
   useEffect(() => {
     const change = (): void => setRoute(routeNow());

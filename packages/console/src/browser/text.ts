@@ -98,10 +98,10 @@ function endsOf(text: string): { readonly start: number; readonly end: number } 
 
 function renderPieces(pieces: readonly Piece[]): JSX.Element {
   const hasLongWord = longWord.test(pieces.map(({ text }) => text).join(""));
-  return el.bdi({ class: hasLongWord ? "text long" : "text", dir: "ltr" }, pieces.map(shownPiece));
+  return el.bdi({ class: hasLongWord ? "text long" : "text", dir: "ltr" }, pieces.map(renderPiece));
 }
 
-function shownPiece({ text, kind, about }: Piece): ComponentChildren {
+function renderPiece({ text, kind, about }: Piece): ComponentChildren {
   if (kind === "plain") return text;
   return kind === "mark" ? el.mark({ class: "hidden", title: about }, text) : el.bdi({ dir: "rtl" }, text);
 }

@@ -42,7 +42,7 @@ function StopPanel({ session }: { readonly session: SessionJson }): JSX.Element 
     "Stop",
     el.p("A stop blocks calls at once, in every mode, until an administrator lifts it."),
     problem !== undefined && h(ProblemNote, { of: problem }),
-    stops.map((stop) => h(Stopped, { key: stop.receipt, stop, mayLift, onLifted: () => again(true) })),
+    stops.map((stop) => h(StopEntry, { key: stop.receipt, stop, mayLift, onLifted: () => again(true) })),
     value !== undefined && stops.length === 0 && el.p({ class: "quiet" }, "Nothing is stopped."),
     mayStop && el.button({ type: "button", class: "danger", onClick: () => setOpen(true) }, "Stop …"),
     done !== undefined && h(StopNote, { of: done }),
@@ -69,13 +69,13 @@ function StopNote({ of: { ended, warnings } }: { readonly of: StopSetJson }): JS
   );
 }
 
-interface StoppedProps {
+interface StopEntryProps {
   readonly stop: StopJson;
   readonly mayLift: boolean;
   readonly onLifted: () => void;
 }
 
-function Stopped({ stop, mayLift, onLifted }: StoppedProps): JSX.Element {
+function StopEntry({ stop, mayLift, onLifted }: StopEntryProps): JSX.Element {
   const { act, note } = useAct();
   const lift = (): Promise<void> => act("/admin/stop/lift", JSON.stringify({ scope: stop.written }), onLifted);
   return el.div(

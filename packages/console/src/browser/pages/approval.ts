@@ -30,7 +30,15 @@ import { link, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago, Countdown, Moment } from "../time.ts";
 import { CallText, isCallShownWhole } from "../tree.ts";
-import { compareMembers, pathOf, pathText, readValue, recordedOf, type Path, type Recorded } from "../evidence.ts";
+import {
+  compareMembers,
+  pathOf,
+  pathText,
+  readValue,
+  recordedOf,
+  type ValuePath,
+  type RecordedValue,
+} from "../evidence.ts";
 import { Decide } from "./decide.ts";
 import { RulesOf } from "./rules.ts";
 
@@ -92,7 +100,7 @@ export default function ApprovalPage({ id, session }: ApprovalProps): JSX.Elemen
       el.div(
         { class: "side" },
         h(Clocks, { approval: value }),
-        h(Asked, { approval: value }),
+        h(CallOrigin, { approval: value }),
         h(Votes, { approval: value }),
         h(SameCalls, { of: value.same_call }),
         h(RulesOf, { seq: value.receipt, fallback: value.rules }),
@@ -158,7 +166,7 @@ function Clocks({ approval }: { readonly approval: ApprovalDetailJson }): JSX.El
   );
 }
 
-function Asked({ approval }: { readonly approval: ApprovalDetailJson }): JSX.Element {
+function CallOrigin({ approval }: { readonly approval: ApprovalDetailJson }): JSX.Element {
   const { key, session_id: session, asked, receipt, mode, counters, groups } = approval;
   return panel(
     "Who asked",
@@ -319,7 +327,7 @@ function LikeInput({ call, now }: LikeProps): JSX.Element {
   );
 }
 
-function isErased({ erased }: Recorded, path: Path): boolean {
+function isErased({ erased }: RecordedValue, path: ValuePath): boolean {
   return erased.some((each) => each.every((step, at) => path[at] === step));
 }
 

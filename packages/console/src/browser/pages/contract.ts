@@ -4,7 +4,7 @@ import type { InForceJson, ReceiptJson, ReceiptPage, ReportJson } from "../../..
 import { el } from "../elements.ts";
 import { ask, commandText, queryText } from "../gate.ts";
 import { diffLines, type DiffLine } from "../lines.ts";
-import { empty, Loading, panel, ProblemNote, table, Title, useAnswer } from "../parts.ts";
+import { empty, LoadingNote, panel, ProblemNote, table, Title, useAnswer } from "../parts.ts";
 import { link, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago } from "../time.ts";
@@ -113,7 +113,7 @@ function Diff({ seq }: { readonly seq: number }): JSX.Element {
   useEffect(() => {
     void loadDiff(seq).then(setLines);
   }, [seq]);
-  if (lines === undefined) return h(Loading, {});
+  if (lines === undefined) return h(LoadingNote, {});
   if (typeof lines === "string") return el.p({ class: "problem" }, lines);
   const marks = { same: " ", added: "+", removed: "−" };
   const near = lines.filter(

@@ -21,13 +21,13 @@ interface DecideProps {
   readonly onDecided: () => void;
 }
 
-type Decision = "approve" | "deny";
+type DecisionKind = "approve" | "deny";
 
 /** The decision on a call, or why this person cannot decide it. */
 export function Decide({ approval, isShownWhole, session, opens, onDecided }: DecideProps): JSX.Element {
   const [said, setSaid] = useState("");
   const [problem, setProblem] = useState<Problem | undefined>(undefined);
-  const send = async (decision: Decision, body: string): Promise<boolean> => {
+  const send = async (decision: DecisionKind, body: string): Promise<boolean> => {
     const answer = await ask(`/approvals/${approval.id}/${decision}`, { body });
     setProblem(answer.ok ? undefined : answer.problem);
     setSaid(!answer.ok ? "" : decision === "approve" ? "Your yes is recorded. " : "Your denial is recorded. ");
@@ -52,7 +52,7 @@ interface DecideFormProps extends Omit<DecideProps, "onDecided"> {
   readonly note: JSX.Element | false;
   readonly onProblem: (problem: Problem) => void;
   /** Resolves to true if the gate has recorded the decision. */
-  readonly onSend: (decision: Decision, body: string) => Promise<boolean>;
+  readonly onSend: (decision: DecisionKind, body: string) => Promise<boolean>;
 }
 
 const scopes = [
@@ -92,7 +92,7 @@ function DecideForm(props: DecideFormProps): JSX.Element {
   useEffect(() => {
     if (opens) form.current?.querySelector<HTMLElement>("#decide-title")?.focus();
   }, [opens]);
-  const send = async (decision: Decision): Promise<void> => {
+  const send = async (decision: DecisionKind): Promise<void> => {
     const body = bodyOf(decision, { hash: approval.hash, comment, scope, hours, grant });
     if (typeof body !== "string") return onProblem(body);
     setBusy(true);
@@ -153,7 +153,7 @@ interface DecisionFields {
 }
 
 /** The JSON text of a decision, or what is missing. The amounts of a grant keep the characters that the person typed. */
-function bodyOf(decision: Decision, { hash, comment, scope, hours, grant }: DecisionFields): string | Problem {
+function bodyOf(decision: DecisionKind, { hash, comment, scope, hours, grant }: DecisionFields): string | Problem {
   if (decision === "deny" && comment.trim() === "") return noReason;
   const denial = {
     ...(scope !== "call" && { scope }),

@@ -92,19 +92,22 @@ function useCall(receipt: string | undefined, tool: string): CallDraft {
   return { call: typed ?? (receipt === undefined ? example : recorded) ?? "", setTyped, tools };
 }
 
-interface Explanation {
+interface ExplainResult {
   readonly explained: ExplainedJson | undefined;
   readonly problem: Problem | undefined;
 }
 
-interface Explaining extends Explanation {
+interface Explainer extends ExplainResult {
   readonly isBusy: boolean;
   /** Explains the body of a check. Empty texts are the contract in force, and counters that are 0. */
   readonly explain: (call: string, contract: string, counters: string) => Promise<void>;
 }
 
-function useExplanation(): Explaining {
-  const [{ explained, problem }, setExplanation] = useState<Explanation>({ explained: undefined, problem: undefined });
+function useExplanation(): Explainer {
+  const [{ explained, problem }, setExplanation] = useState<ExplainResult>({
+    explained: undefined,
+    problem: undefined,
+  });
   const [isBusy, setBusy] = useState(false);
   const explain = async (call: string, contract: string, counters: string): Promise<void> => {
     const fault = faultIn(call, "The call") ?? faultIn(counters, "The values of counters");
@@ -120,7 +123,7 @@ function useExplanation(): Explaining {
   return { explained, problem, isBusy, explain };
 }
 
-function Result({ explained, problem }: Explanation): JSX.Element {
+function Result({ explained, problem }: ExplainResult): JSX.Element {
   return el.div(
     { class: "side wide" },
     problem !== undefined && el.pre({ class: "problem", role: "alert" }, h(SourceText, { of: problem.detail })),

@@ -4,7 +4,7 @@ import type { ApprovalDetailJson, GrantOfferJson } from "../../../../core/src/ap
 import { el } from "../elements.ts";
 import { Button, Field, Tick } from "../fields.ts";
 import { ask, gateNow } from "../gate.ts";
-import { toggled } from "../parts.ts";
+import { toggleName } from "../parts.ts";
 import { Text } from "../text.ts";
 import { lengthText } from "../time.ts";
 import { GrantBounds } from "./grant-bounds.ts";
@@ -107,7 +107,7 @@ function Pins({ offer, fields, change }: FieldsProps): JSX.Element {
     offer.free.map((name) =>
       h(
         Tick,
-        { key: name, isOn: pins.has(name), onChange: () => change({ pins: toggled(pins, name) }) },
+        { key: name, isOn: pins.has(name), onChange: () => change({ pins: toggleName(pins, name) }) },
         h(Text, { of: name }),
       ),
     ),

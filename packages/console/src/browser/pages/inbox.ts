@@ -6,7 +6,7 @@ import { el } from "../elements.ts";
 import { ask, queryText, type Problem } from "../gate.ts";
 import { later } from "../later.ts";
 import { listen } from "../live.ts";
-import { empty, Loading, ProblemNote, State, tabs, Title, toggled } from "../parts.ts";
+import { empty, LoadingNote, ProblemNote, State, tabs, Title, toggleName } from "../parts.ts";
 import { go, link, setQuery, useRoute } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Ago, Countdown } from "../time.ts";
@@ -40,17 +40,17 @@ export default function Inbox({ session }: { readonly session: SessionJson }): J
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [isHelp, setHelp] = useState(false);
   const list = useRef<HTMLDivElement>(null);
-  const approvals = matching(found.approvals, query);
+  const approvals = filterApprovals(found.approvals, query);
   const mine = approvals.filter(({ may_decide: may }) => may);
   const others = approvals.filter(({ may_decide: may }) => !may);
-  const toggle = (id: string): void => setChosen((old) => toggled(old, id));
+  const toggle = (id: string): void => setChosen((old) => toggleName(old, id));
   useKeys(list, mine, { toggle, help: () => setHelp(true) });
   const isWaiting = show === "";
   return el.div(
     h(Head, { show, count: waitingFor(found), onHelp: () => setHelp(true) }),
     h(Filters, { query }),
     found.problem !== undefined && h(ProblemNote, { of: found.problem }),
-    !found.isLoaded && found.problem === undefined && h(Loading, {}),
+    !found.isLoaded && found.problem === undefined && h(LoadingNote, {}),
     el.div(
       { class: "fresh", role: "status" },
       found.fresh.length > 0 &&
@@ -61,7 +61,7 @@ export default function Inbox({ session }: { readonly session: SessionJson }): J
       found.fresh.length === 0 &&
       (query.has("tool") || query.has("key")
         ? empty("No call matches", "Remove a filter to see the other calls.")
-        : h(Nothing, { session, show })),
+        : h(EmptyInbox, { session, show })),
     el.div(
       { ref: list, class: "inbox" },
       mine.length > 0 &&
@@ -77,7 +77,7 @@ export default function Inbox({ session }: { readonly session: SessionJson }): J
   );
 }
 
-function matching(approvals: readonly ApprovalJson[], query: URLSearchParams): readonly ApprovalJson[] {
+function filterApprovals(approvals: readonly ApprovalJson[], query: URLSearchParams): readonly ApprovalJson[] {
   const [tool, key] = [query.get("tool") ?? "", query.get("key") ?? ""];
   return approvals.filter((each) => (tool === "" || each.tool_name === tool) && (key === "" || each.key === key));
 }
@@ -121,7 +121,7 @@ function Selection({ approvals, onClear }: SelectionProps): JSX.Element | null {
   );
 }
 
-function Nothing({ session, show }: { readonly session: SessionJson; readonly show: string }): JSX.Element {
+function EmptyInbox({ session, show }: { readonly session: SessionJson; readonly show: string }): JSX.Element {
   if (show === "approved")
     return empty(
       "No approved call waits to be used",

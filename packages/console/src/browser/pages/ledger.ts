@@ -56,13 +56,13 @@ function Verify(): JSX.Element {
     el.p("The gate reads every row and compares its hashes."),
     h(Button, { kind: "primary", isOff: isBusy, onPress: verify }, isBusy ? "Verifying …" : "Verify now"),
     note,
-    check !== undefined && h(Verified, { check, at }),
+    check !== undefined && h(VerifyNote, { check, at }),
     el.p({ class: "quiet" }, "A deep verification also decides every call again. Run it on the gate's machine:"),
     h(Command, { text: "verify --deep" }),
   );
 }
 
-function Verified({ check, at }: { readonly check: VerifiedJson; readonly at: number }): JSX.Element {
+function VerifyNote({ check, at }: { readonly check: VerifiedJson; readonly at: number }): JSX.Element {
   const { ok, rows, anchors, note } = check;
   return el.div(
     { role: "status" },

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { ExplainedJson, ReceiptJson, SessionJson } from "../../../../core/src/wire/mod.ts";
 import { el } from "../elements.ts";
 import { queryText } from "../gate.ts";
-import { callMembers, Facts, FactsSource, Loading, panel, Title, textLink, useAnswer, Verdict } from "../parts.ts";
+import { callMembers, Facts, FactsSource, LoadingNote, panel, Title, textLink, useAnswer, Verdict } from "../parts.ts";
 import { askedIn, prove, type Proof } from "../proof.ts";
 import { link } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
@@ -201,7 +201,7 @@ function ProofPanel({ receipt, raw, session }: ReceiptProofProps): JSX.Element {
       setProof(error instanceof Error ? error.message : String(error)),
     );
   }, [receipt.hash]);
-  if (proof === undefined) return panel("Proof", h(Loading, null));
+  if (proof === undefined) return panel("Proof", h(LoadingNote, null));
   if (typeof proof === "string")
     return panel("Proof", el.p({ class: "problem" }, "This browser could not make the proof. ", proof));
   const holds = proof.steps.every((step) => step.isTrue);

@@ -52,11 +52,11 @@ function ReportPanels({ report, mode }: { readonly report: ReportJson; readonly 
   return el.div(
     el.p(
       { class: "sentence" },
-      `${counted(receipts, "call")}, `,
+      `${formatCount(receipts, "call")}, `,
       h(Moment, { at: from }),
       " to ",
       h(Moment, { at: to }),
-      softened > 0 && `. For ${counted(softened, "call")} the mode made the answer more lenient than the verdict.`,
+      softened > 0 && `. For ${formatCount(softened, "call")} the mode made the answer more lenient than the verdict.`,
     ),
     el.div(
       { class: "grid" },
@@ -92,7 +92,7 @@ function ReportPanels({ report, mode }: { readonly report: ReportJson; readonly 
   );
 }
 
-function counted(count: number, noun: string): string {
+function formatCount(count: number, noun: string): string {
   return `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`;
 }
 
@@ -141,7 +141,7 @@ function Money({ name, times, end, slices }: MoneyProps): JSX.Element {
   return panel({ title: `Amounts: ${name}` }, h(Chart, { title: name, times, end, lines }));
 }
 
-interface Share {
+interface ShareRow {
   readonly name: string;
   readonly verdict: string;
   readonly receipts: number;
@@ -152,7 +152,7 @@ interface Share {
 
 const shareRows = 12;
 
-function Shares({ title, lines }: { readonly title: string; readonly lines: readonly Share[] }): JSX.Element {
+function Shares({ title, lines }: { readonly title: string; readonly lines: readonly ShareRow[] }): JSX.Element {
   const most = Math.max(1, ...lines.map(({ receipts }) => receipts));
   return panel(
     title,
@@ -236,7 +236,7 @@ function Outcomes({ report }: { readonly report: ReportJson }): JSX.Element {
   ] as const;
   return panel(
     "Outcomes",
-    el.p({ class: "quiet" }, `${counted(all, "call")} let through in assist or enforce mode.`),
+    el.p({ class: "quiet" }, `${formatCount(all, "call")} let through in assist or enforce mode.`),
     table(
       "shares",
       rows.map(([name, count]) =>
@@ -256,7 +256,7 @@ function Forecast({ report, mode }: { readonly report: ReportJson; readonly mode
   return panel(
     mode === "enforce" ? "If it had enforced all the time" : "If the gate enforced",
     el.p(
-      `Persons would decide ${counted(perDay, "call")} a day: ${approvals} in ${counted(days, "day")}`,
+      `Persons would decide ${formatCount(perDay, "call")} a day: ${approvals} in ${formatCount(days, "day")}`,
       hour !== null && el.span(`, at most ${hour.approvals} in one hour (`, h(Moment, { at: hour.from }), ")"),
       ".",
     ),

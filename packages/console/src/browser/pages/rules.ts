@@ -1,7 +1,7 @@
 import { h, type JSX } from "preact";
 import type { ExplainedJson, ExplainedPart, ExplainedRule } from "../../../../core/src/wire/mod.ts";
 import { el } from "../elements.ts";
-import { Loading, panel, table, useAnswer, Verdict } from "../parts.ts";
+import { LoadingNote, panel, table, useAnswer, Verdict } from "../parts.ts";
 import { Text } from "../text.ts";
 
 interface RulesOfProps {
@@ -16,7 +16,7 @@ export function RulesOf({ seq, fallback }: RulesOfProps): JSX.Element {
   const { value, problem } = useAnswer<ExplainedJson>("/explain", [], body);
   return panel(
     "Rules",
-    value === undefined && problem === undefined && h(Loading, null),
+    value === undefined && problem === undefined && h(LoadingNote, null),
     problem !== undefined && el.p({ class: "quiet" }, fallback.join(", "), ". ", problem.detail),
     value !== undefined && h(RuleList, { explained: value }),
   );

@@ -42,7 +42,7 @@ export class Provider {
 
   /** Reads the provider's own description. The package is loaded only here. */
   static discover(settings: OidcSettings): Promise<Result<Provider, Refusal>> {
-    return refusing(async () => {
+    return catchProviderErrors(async () => {
       const client = await import("openid-client");
       const issuer = new URL(settings.issuer);
       const config = await client.discovery(issuer, settings.clientId, undefined, authenticationOf(client, settings), {
@@ -81,7 +81,7 @@ export class Provider {
    * @param answer the query with which the browser came back
    */
   account({ state, nonce, verifier, redirect }: Flow, answer: URLSearchParams): Promise<Result<Account, Refusal>> {
-    return refusing(async () => {
+    return catchProviderErrors(async () => {
       const url = new URL(`${redirect}?${answer.toString()}`);
       const tokens = await this.#client.authorizationCodeGrant(this.#config, url, {
         expectedState: state,
@@ -143,7 +143,9 @@ function groupsIn(stated: unknown, { groups, groupsClaim }: OidcSettings): Resul
 }
 
 /** Failures of the provider are refusals. No sentence has a token, a code, or a text of the provider. */
-async function refusing<Value>(work: () => Promise<Result<Value, Refusal>>): Promise<Result<Value, Refusal>> {
+async function catchProviderErrors<Value>(
+  work: () => Promise<Result<Value, Refusal>>,
+): Promise<Result<Value, Refusal>> {
   try {
     return await work();
   } catch (error) {

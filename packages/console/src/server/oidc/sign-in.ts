@@ -94,7 +94,7 @@ interface SealedFlow extends Flow {
 }
 
 /** The provider's description, as it was asked for. */
-interface Discovered {
+interface CachedProvider {
   /** The settings that it is for. */
   readonly by: string;
   /** Milliseconds since the epoch. */
@@ -147,7 +147,7 @@ export class OidcSignIn {
   readonly #now: () => number;
   /** The states of flows that are being redeemed or have opened a session, with the time until which they are kept. */
   readonly #taken = new Map<string, number>();
-  #discovered: Discovered | undefined;
+  #discovered: CachedProvider | undefined;
   #read: SharedRead | undefined;
 
   constructor(parts: OidcParts) {
