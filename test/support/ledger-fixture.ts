@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { applyAct, openApproval, type Approval, type Asking } from "../../packages/core/src/approvals/mod.ts";
+import { applyAct, openApproval, type Approval, type ApprovalRequest } from "../../packages/core/src/approvals/mod.ts";
 import type { Canonical } from "../../packages/core/src/wire/mod.ts";
 import { zeroHash } from "../../packages/core/src/record/entry/leaf.ts";
 import { openLedger, type CheckEntry, type CounterEvent, type Ledger } from "../../packages/gate/src/ledger/mod.ts";
@@ -179,7 +179,7 @@ export async function fail(ledger: Ledger, at = at0 + failedRow * 1000): Promise
 export async function park(ledger: Ledger): Promise<Approval> {
   const transaction = await ledger.begin();
   const row = transaction.head.seq + 1;
-  const asking: Asking = {
+  const asking: ApprovalRequest = {
     attach: sha256(`attach ${row}`),
     binding: sha256(`binding ${row}`),
     batch: true,

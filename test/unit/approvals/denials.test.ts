@@ -7,7 +7,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import {
   denialsThatMatter,
-  judgeAsk,
+  judgeCall,
   openApproval,
   type Approval,
   type Denial,
@@ -100,11 +100,11 @@ function judge(book: readonly Approval[], call: string, rule: string): Judgement
   const known: KnownApprovals = {
     at: () => undefined,
     openWith: () => [],
-    denied: (key) => book.filter((approval) => approval.key === key && approval.status === "denied"),
+    findDenied: (key) => book.filter((approval) => approval.key === key && approval.status === "denied"),
     openCounts: () => ({ key: 0, ledger: 0, session: 0 }),
     quorum: () => assert.fail("nobody has voted"),
   };
-  return judgeAsk(ask, known, limits);
+  return judgeCall(ask, known, limits);
 }
 
 /** Fails if a call is judged otherwise with fewer denials. */

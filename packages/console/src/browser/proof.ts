@@ -1,4 +1,4 @@
-import type { RecordedAsk } from "../../../core/src/approvals/mod.ts";
+import type { RecordedJudgement } from "../../../core/src/approvals/mod.ts";
 import type { ReceiptJson } from "../../../core/src/wire/mod.ts";
 import { ask, headers, base } from "./gate.ts";
 import { bytesOf, digestEnd, fixedParts, isShownTruly, memberName, partOf } from "./evidence.ts";
@@ -200,8 +200,8 @@ function utf8(text: string): Bytes {
 }
 
 /** What became of a call for which a person was asked: the member `asked` of the part `outcome`. */
-export function askedIn(receipt: ReceiptJson): RecordedAsk | undefined {
+export function askedIn(receipt: ReceiptJson): RecordedJudgement | undefined {
   const text = partOf(receipt, "outcome");
   if (text === undefined || !text.includes('"asked":')) return undefined;
-  return (JSON.parse(text) as { readonly asked?: RecordedAsk }).asked;
+  return (JSON.parse(text) as { readonly asked?: RecordedJudgement }).asked;
 }

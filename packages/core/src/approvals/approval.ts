@@ -5,7 +5,7 @@ import { canonical, type Canonical } from "../wire/mod.ts";
  * final.
  */
 export const statuses = ["pending", "approved", "used", "denied", "expired", "cancelled", "superseded"] as const;
-export type Status = (typeof statuses)[number];
+export type ApprovalStatus = (typeof statuses)[number];
 
 /** The people that an approval needs: `of` people of the groups `by`; null means any person. */
 export interface Need {
@@ -34,7 +34,7 @@ export interface GrantOffer {
 }
 
 /** What a call asked and what the person is shown: the member `approval` of the part `outcome` of its row. */
-export interface Asking {
+export interface ApprovalRequest {
   /** Keyed digests of the call, 64 hex digits. */
   readonly attach: string;
   readonly binding: string;
@@ -90,7 +90,7 @@ export interface Vote {
 
 /** What a denial keeps of its call, so that it also holds after the call is erased. */
 export interface DeniedCall extends Pick<
-  Asking,
+  ApprovalRequest,
   "attach" | "binding" | "decide_by" | "needs" | "sessions" | "subject"
 > {
   /** A keyed digest of its key, session and tool. */
@@ -122,8 +122,8 @@ export interface Approval {
   readonly tool: string;
   /** The rule that decided. */
   readonly rule: string;
-  readonly asking: Asking;
-  readonly status: Status;
+  readonly asking: ApprovalRequest;
+  readonly status: ApprovalStatus;
   /** How often the call was asked while the approval was open. */
   readonly asked: number;
   /** What its asking and the repeats added to counters; the latest 100 rows of repeats. */
@@ -142,7 +142,7 @@ export interface Approval {
 
 /** The row of a check that opened an approval. */
 export interface OpeningRow extends Pick<Approval, "at" | "hash" | "key" | "row" | "rule" | "session" | "tool"> {
-  readonly asking: Asking;
+  readonly asking: ApprovalRequest;
   readonly own: readonly OwnAmount[];
 }
 
@@ -315,7 +315,7 @@ export function endsAt({ status, asking, useBy }: Approval): number {
 }
 
 /** The approval's status at a moment: its time may have ended before a row says so. */
-export function statusAt(approval: Approval, at: number): Status {
+export function statusAt(approval: Approval, at: number): ApprovalStatus {
   return isOpen(approval) && at >= endsAt(approval) ? "expired" : approval.status;
 }
 

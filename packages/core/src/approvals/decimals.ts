@@ -7,18 +7,18 @@ export function plain(text: string): string {
 
 /** Is one number larger than another? Both are texts, and may have an exponent. */
 export function isAbove(one: string, other: string): boolean {
-  return isNegative(addDecimals(plain(other), negated(plain(one))));
+  return isNegative(addDecimals(plain(other), negate(plain(one))));
 }
 
 /** How far two numbers are apart. */
 export function distance(one: string, other: string): string {
-  return addDecimals(plain(one), negated(plain(other))).replace(/^-/, "");
+  return addDecimals(plain(one), negate(plain(other))).replace(/^-/, "");
 }
 
 export function isNegative(decimal: string): boolean {
   return decimal.startsWith("-");
 }
 
-function negated(decimal: string): string {
+function negate(decimal: string): string {
   return isNegative(decimal) ? decimal.slice(1) : `-${decimal}`;
 }

@@ -3,11 +3,11 @@ import { readApprovalId } from "./binding.ts";
 import {
   statusAt,
   type Approval,
-  type Asking,
+  type ApprovalRequest,
   type Denial,
   type OwnAmount,
   type CauseValues,
-  type Status,
+  type ApprovalStatus,
 } from "./approval.ts";
 import { distance, isAbove } from "./decimals.ts";
 import type { Grant } from "./grant.ts";
@@ -18,7 +18,7 @@ export const hows = ["opened", "attached", "used", "grant", "denied", "capped", 
 export type How = (typeof hows)[number];
 
 /** What became of a call, as its row records it. */
-export interface RecordedAsk {
+export interface RecordedJudgement {
   readonly how?: How | undefined;
   /** True if the call named an approval that is unknown, or bound to another call. */
   readonly mismatch?: true;
@@ -32,11 +32,11 @@ export interface RecordedAsk {
   readonly as?: string;
   /** The row of the grant that let the call through, and the rules that it lifted. */
   readonly grant?: number;
-  readonly causes?: Asking["causes"];
+  readonly causes?: ApprovalRequest["causes"];
 }
 
 /** A call that the contract has judged, and that a person may have to decide. */
-export interface Ask {
+export interface CheckedCall {
   readonly at: number;
   readonly key: string;
   readonly session: string | null;
@@ -48,16 +48,16 @@ export interface Ask {
   /** The approval that the call names. */
   readonly named: string | undefined;
   /** Returns the digest of exactly this call, in its session or in any. */
-  readonly binding: (sessions: Asking["sessions"]) => string;
+  readonly binding: (sessions: ApprovalRequest["sessions"]) => string;
   readonly attach: string;
   /** Returns the digest of its `placeName`. */
   readonly place: () => string;
   /** Returns the digest of its subject. */
   readonly subject: () => string | undefined;
   /** What an approval would be asked for now; undefined unless the answer is ESCALATE. */
-  readonly asking: Asking | undefined;
+  readonly asking: ApprovalRequest | undefined;
   /** Finds a grant that covers the call. */
-  readonly grantFor?: (asking: Asking) => Granted | undefined;
+  readonly grantFor?: (asking: ApprovalRequest) => CoveringGrant | undefined;
 }
 
 /** The approvals that a call may meet. */
@@ -66,14 +66,14 @@ export interface KnownApprovals {
   /** Those of calls with this digest that are open now. There is at most one for each session. */
   readonly openWith: (attach: string) => readonly Approval[];
   /** Those of a key that a person denied. */
-  readonly denied: (key: string) => readonly Approval[];
+  readonly findDenied: (key: string) => readonly Approval[];
   /** How many are open in a session, with its key and in the ledger. */
-  readonly openCounts: (key: string, session: string | null) => AskLimits;
+  readonly openCounts: (key: string, session: string | null) => OpenLimits;
   /** Counts an approval's votes with the keys and groups of now. */
   readonly quorum: (approval: Approval) => Quorum;
 }
 
-export interface AskLimits {
+export interface OpenLimits {
   readonly key: number;
   readonly session: number;
   readonly ledger: number;
@@ -88,14 +88,14 @@ export type Judgement = (
   | { readonly how: "opened"; readonly supersedes: Approval | undefined }
   | { readonly how: "attached"; readonly approval: Approval }
   | { readonly how: "used"; readonly approval: Approval; readonly needed: boolean; readonly by: readonly string[] }
-  | ({ readonly how: "grant"; readonly supersedes: Approval | undefined } & Granted)
+  | ({ readonly how: "grant"; readonly supersedes: Approval | undefined } & CoveringGrant)
   | {
       readonly how: "denied";
       readonly approval: Approval;
       /** The number of denials under a rule within an hour that blocks further calls, if that is why; else 0. */
       readonly denials: number;
     }
-  | { readonly how: "closed"; readonly approval: Approval; readonly status: Status }
+  | { readonly how: "closed"; readonly approval: Approval; readonly status: ApprovalStatus }
   | { readonly how: "capped"; readonly waiting: number }
 ) & {
   /** The parts in which the call differs from the approval that it names. */
@@ -103,7 +103,7 @@ export type Judgement = (
 };
 
 /** A grant that covers a call. */
-export interface Granted {
+export interface CoveringGrant {
   readonly grant: Grant;
   /** The people whose votes for it count. */
   readonly by: readonly string[];
@@ -118,7 +118,7 @@ const denialsMax = 3;
  * Judges what an approval does for a call, after the contract has judged the call. Only an explicit act of a person, or an
  * approval that is closed, makes an answer stricter than the contract. Only an approval makes it more lenient.
  */
-export function judgeAsk(ask: Ask, known: KnownApprovals, limits: AskLimits): Judgement {
+export function judgeCall(ask: CheckedCall, known: KnownApprovals, limits: OpenLimits): Judgement {
   const { at, answered } = ask;
   const found = ask.named === undefined ? undefined : approvalNamed(ask.named, known);
   const misfits = ask.named === undefined ? [] : found === undefined ? (["id"] as const) : misfitsOf(ask, found);
@@ -158,15 +158,15 @@ function approvalNamed(text: string, known: KnownApprovals): Approval | undefine
   return found?.hash.startsWith(id?.digits ?? "-") === true ? found : undefined;
 }
 
-function misfitsOf(ask: Ask, approval: Approval): readonly Misfit[] {
+function misfitsOf(ask: CheckedCall, approval: Approval): readonly Misfit[] {
   const { asking, key } = approval;
   const isSame = asking.binding === ask.binding(asking.sessions) && key === ask.key;
   return isSame ? [] : differences({ ...ask, asking: { attach: ask.attach, subject: ask.subject() } }, approval);
 }
 
 /** What says in which parts two calls differ. */
-interface BindingParts extends Pick<Ask, "key" | "session" | "tool"> {
-  readonly asking: Pick<Asking, "attach" | "sessions"> & { readonly subject?: string | undefined };
+interface BindingParts extends Pick<CheckedCall, "key" | "session" | "tool"> {
+  readonly asking: Pick<ApprovalRequest, "attach" | "sessions"> & { readonly subject?: string | undefined };
 }
 
 /** The parts in which a call differs from that of an approval which has another binding. */
@@ -182,7 +182,7 @@ export function differences(call: BindingParts, of: BindingParts): readonly Misf
 }
 
 /** Do the same rules ask now, with the same meaning? */
-function isSameCause(now: Asking, shown: Asking): boolean {
+function isSameCause(now: ApprovalRequest, shown: ApprovalRequest): boolean {
   const names = Object.keys(now.causes);
   return (
     names.length > 0 &&
@@ -192,11 +192,11 @@ function isSameCause(now: Asking, shown: Asking): boolean {
 }
 
 /** Is the call still the one that the person was shown, with the same causes and at most the same risk? */
-function isWithin(now: Asking, shown: Asking): boolean {
+function isWithin(now: ApprovalRequest, shown: ApprovalRequest): boolean {
   return isSameCause(now, shown) && arePinned(now, shown) && isNoRisk(now.shown, shown.shown);
 }
 
-function arePinned(now: Asking, shown: Asking): boolean {
+function arePinned(now: ApprovalRequest, shown: ApprovalRequest): boolean {
   const names = [...new Set([...Object.keys(now.pins), ...Object.keys(shown.pins)])];
   return names.every((name) => name in now.pins && name in shown.pins && now.pins[name] === shown.pins[name]);
 }
@@ -221,12 +221,12 @@ function isNoRisk(now: CauseValues, shown: CauseValues): boolean {
  * a few denials under one rule, the last of them holds for further calls.
  */
 function denialFor(
-  { at, key, session, tool, attach, place }: Ask,
-  { causes }: Asking,
+  { at, key, session, tool, attach, place }: CheckedCall,
+  { causes }: ApprovalRequest,
   known: KnownApprovals,
 ): { readonly approval: Approval; readonly denials: number } | undefined {
   // By their ends, so that every store names the same denial.
-  const denied = known.denied(key).toSorted((a, b) => endOf(a) - endOf(b) || (a.closed ?? 0) - (b.closed ?? 0));
+  const denied = known.findDenied(key).toSorted((a, b) => endOf(a) - endOf(b) || (a.closed ?? 0) - (b.closed ?? 0));
   const found = denied.find(({ asking, denial, ...of }) => {
     if (denial === null || at >= denial.until) return false;
     if (asking.attach === attach) return true;
@@ -281,7 +281,7 @@ export function denialsThatMatter<Each extends DenialSummary>(denials: readonly 
  *
  * @param open the approvals that are open in the call's session, with its key and in its ledger
  */
-export function waitingIfFull(open: AskLimits, limits: AskLimits): number | undefined {
+export function waitingIfFull(open: OpenLimits, limits: OpenLimits): number | undefined {
   const sessionMax = Math.max(1, Math.min(limits.session, Math.floor(limits.key / 4)));
   if (open.ledger >= limits.ledger) return open.ledger;
   if (open.session >= sessionMax) return open.session;

@@ -36,13 +36,13 @@ export function quorumOf(
 ): Quorum {
   const voices = new Set<string>();
   const counted: Voter[] = [];
-  const met = ({ groups }: Voter): number => needs.filter(({ by }) => isOneOf(groups, by)).length;
+  const countMetNeeds = ({ groups }: Voter): number => needs.filter(({ by }) => isOneOf(groups, by)).length;
   const valid = votes.flatMap((vote) => {
     const voter = voterOf(vote);
     return voter?.person === vote.person ? [voter] : [];
   });
   // Of two votes that are one voice, the one that meets more needs counts.
-  for (const voter of valid.toSorted((one, other) => met(other) - met(one))) {
+  for (const voter of valid.toSorted((one, other) => countMetNeeds(other) - countMetNeeds(one))) {
     const own = voicesOf(voter);
     if (own.some((voice) => voices.has(voice))) continue;
     for (const voice of own) voices.add(voice);

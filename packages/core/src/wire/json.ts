@@ -28,11 +28,11 @@ export interface JsonDocument {
  * @returns the document, or the first fault with its place. Never throws.
  */
 export function readJson(text: string): Result<JsonDocument, JsonFault> {
-  const reader = new Reader(text);
+  const reader = new JsonReader(text);
   try {
     return good(reader.document());
   } catch (error) {
-    if (error instanceof Fault) return bad(place(text, error.at, error.message));
+    if (error instanceof JsonFaultError) return bad(place(text, error.at, error.message));
     throw error;
   }
 }
@@ -75,7 +75,7 @@ export function utf8Bytes(text: string): number {
   return bytes;
 }
 
-class Fault extends Error {
+class JsonFaultError extends Error {
   readonly at: number;
   constructor(at: number, sentence: string) {
     super(sentence);
@@ -83,7 +83,7 @@ class Fault extends Error {
   }
 }
 
-interface Span {
+interface SourceSpan {
   readonly from: number;
   readonly to: number;
   readonly spaced: boolean;
@@ -102,9 +102,9 @@ const escapes: ReadonlyMap<string, string> = new Map([
   ["t", "\t"],
 ]);
 
-class Reader {
+class JsonReader {
   readonly #text: string;
-  readonly #spans = new Map<string, Span>();
+  readonly #spans = new Map<string, SourceSpan>();
   #at = 0;
   #depth = 0;
   #containers = 0;
@@ -116,13 +116,13 @@ class Reader {
 
   document(): JsonDocument {
     const text = this.#text;
-    if (text.charCodeAt(0) === 0xfeff) throw new Fault(0, "a byte order mark; send UTF-8 without one");
-    if (!text.isWellFormed()) throw new Fault(text.search(/\p{Surrogate}/u), "an unpaired surrogate");
+    if (text.charCodeAt(0) === 0xfeff) throw new JsonFaultError(0, "a byte order mark; send UTF-8 without one");
+    if (!text.isWellFormed()) throw new JsonFaultError(text.search(/\p{Surrogate}/u), "an unpaired surrogate");
     this.#space();
-    if (text.charCodeAt(this.#at) !== 0x7b) throw new Fault(this.#at, "expected one JSON object");
+    if (text.charCodeAt(this.#at) !== 0x7b) throw new JsonFaultError(this.#at, "expected one JSON object");
     const members = this.#object();
     this.#space();
-    if (this.#at < text.length) throw new Fault(this.#at, "more after the end of the object");
+    if (this.#at < text.length) throw new JsonFaultError(this.#at, "more after the end of the object");
     const spans = this.#spans;
     return {
       members,
@@ -149,22 +149,24 @@ class Reader {
     this.#enter();
     while (!this.#closes(0x7d, members.size === 0)) {
       const nameAt = this.#at;
-      if (this.#text.charCodeAt(nameAt) !== QUOTE) throw new Fault(nameAt, "expected a member name in double quotes");
+      if (this.#text.charCodeAt(nameAt) !== QUOTE)
+        throw new JsonFaultError(nameAt, "expected a member name in double quotes");
       const name = this.#string();
-      if (members.has(name)) throw new Fault(nameAt, `the member ${quote(name)} appears twice`);
-      if (name.includes("\0")) throw new Fault(nameAt, `the member name ${quote(name)} contains a NUL`);
+      if (members.has(name)) throw new JsonFaultError(nameAt, `the member ${quote(name)} appears twice`);
+      if (name.includes("\0")) throw new JsonFaultError(nameAt, `the member name ${quote(name)} contains a NUL`);
       this.#space();
-      if (this.#text.charCodeAt(this.#at) !== 0x3a) throw new Fault(this.#at, "expected `:` after a member name");
+      if (this.#text.charCodeAt(this.#at) !== 0x3a)
+        throw new JsonFaultError(this.#at, "expected `:` after a member name");
       this.#at += 1;
       this.#space();
-      if (this.#depth === 1) members.set(name, this.#spanned(name));
+      if (this.#depth === 1) members.set(name, this.#readTopMember(name));
       else members.set(name, this.#value());
     }
     this.#depth -= 1;
     return members;
   }
 
-  #spanned(name: string): Json {
+  #readTopMember(name: string): Json {
     const from = this.#at;
     const spaces = this.#spaces;
     const value = this.#value();
@@ -183,10 +185,10 @@ class Reader {
   #enter(): void {
     this.#depth += 1;
     if (this.#depth > limits.jsonDepthMax)
-      throw new Fault(this.#at, `nested deeper than ${limits.jsonDepthMax} levels`);
+      throw new JsonFaultError(this.#at, `nested deeper than ${limits.jsonDepthMax} levels`);
     this.#containers += 1;
     if (this.#containers > limits.jsonContainersMax)
-      throw new Fault(this.#at, `over ${limits.jsonContainersMax} objects and arrays`);
+      throw new JsonFaultError(this.#at, `over ${limits.jsonContainersMax} objects and arrays`);
     this.#at += 1;
   }
 
@@ -199,7 +201,7 @@ class Reader {
       return true;
     }
     if (first) return false;
-    if (code !== 0x2c) throw this.#unexpected(`\`,\` or \`${String.fromCharCode(bracket)}\``);
+    if (code !== 0x2c) throw this.#makeFault(`\`,\` or \`${String.fromCharCode(bracket)}\``);
     this.#at += 1;
     this.#space();
     return false;
@@ -215,13 +217,13 @@ class Reader {
         this.#at = at + 1;
         return text.slice(from, at);
       }
-      if (code === BACKSLASH) return this.#escaped(from, at);
+      if (code === BACKSLASH) return this.#readEscapedString(from, at);
       if (!(code >= 0x20)) throw stringFault(text, at);
       at += 1;
     }
   }
 
-  #escaped(from: number, firstEscape: number): string {
+  #readEscapedString(from: number, firstEscape: number): string {
     const text = this.#text;
     let value = text.slice(from, firstEscape);
     let at = firstEscape;
@@ -236,12 +238,12 @@ class Reader {
       }
       const letter = text.charAt(at + 1);
       const plain = escapes.get(letter);
-      if (letter !== "u" && plain === undefined) throw new Fault(at, "an escape that JSON does not have");
+      if (letter !== "u" && plain === undefined) throw new JsonFaultError(at, "an escape that JSON does not have");
       value += plain ?? String.fromCharCode(hex4(text, at));
       at += plain === undefined ? 6 : 2;
     }
     this.#at = at + 1;
-    if (!value.isWellFormed()) throw new Fault(from - 1, "a string with an unpaired surrogate");
+    if (!value.isWellFormed()) throw new JsonFaultError(from - 1, "a string with an unpaired surrogate");
     return value;
   }
 
@@ -263,7 +265,7 @@ class Reader {
     }
     while (continuesNumber(text.charCodeAt(at))) at += 1;
     const number = parseNumber(text.slice(from, at));
-    if (typeof number !== "number" && !(number instanceof Decimal)) throw new Fault(from, number.problem);
+    if (typeof number !== "number" && !(number instanceof Decimal)) throw new JsonFaultError(from, number.problem);
     this.#at = at;
     return number;
   }
@@ -275,7 +277,7 @@ class Reader {
         return value;
       }
     }
-    throw this.#unexpected("a value");
+    throw this.#makeFault("a value");
   }
 
   #space(): void {
@@ -287,10 +289,10 @@ class Reader {
     }
   }
 
-  #unexpected(expected: string): Fault {
+  #makeFault(expected: string): JsonFaultError {
     const found = this.#text.codePointAt(this.#at);
     const what = found === undefined ? "the end" : quote(String.fromCodePoint(found));
-    return new Fault(this.#at, `expected ${expected}, found ${what}`);
+    return new JsonFaultError(this.#at, `expected ${expected}, found ${what}`);
   }
 }
 
@@ -305,14 +307,14 @@ function continuesNumber(code: number): boolean {
   return digit || code === 0x2e || code === 0x2b || code === 0x2d || code === 0x45 || code === 0x65;
 }
 
-function stringFault(text: string, at: number): Fault {
-  if (at >= text.length) return new Fault(at, "the text ends inside a string");
-  return new Fault(at, "a control character inside a string; write it as an escape");
+function stringFault(text: string, at: number): JsonFaultError {
+  if (at >= text.length) return new JsonFaultError(at, "the text ends inside a string");
+  return new JsonFaultError(at, "a control character inside a string; write it as an escape");
 }
 
 function hex4(text: string, at: number): number {
   const digits = text.slice(at + 2, at + 6);
-  if (!/^[0-9a-fA-F]{4}$/.test(digits)) throw new Fault(at, "expected four hexadecimal digits after `\\u`");
+  if (!/^[0-9a-fA-F]{4}$/.test(digits)) throw new JsonFaultError(at, "expected four hexadecimal digits after `\\u`");
   return Number.parseInt(digits, 16);
 }
 

@@ -28,12 +28,12 @@ export function didYouMean<Other extends string | undefined>(
  */
 export function looksLike(a: string, b: string): boolean {
   if (a === b) return lookAlikeScripts.test(a) && /[A-Za-z]/.test(a);
-  const [left, right] = [folded(a), folded(b)];
+  const [left, right] = [foldName(a), foldName(b)];
   if (editDistance(left, right, 0, mayBe) === 0) return true;
   return isSlip(a.toLowerCase().split(/[^\p{L}\p{N}]+/u), b.toLowerCase().split(/[^\p{L}\p{N}]+/u));
 }
 
-function folded(name: string): string {
+function foldName(name: string): string {
   return skeleton(name).replaceAll("0", "o").replace(/[1|]/g, "l");
 }
 

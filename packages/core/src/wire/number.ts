@@ -57,8 +57,8 @@ export function addDecimals(left: string, right: string): string {
   if (isSmallInteger(left) && isSmallInteger(right) && Number.isSafeInteger(both)) return String(both);
   const [a, b] = [new Decimal(left), new Decimal(right)];
   const exponent = Math.min(a.exponent, b.exponent);
-  const aligned = (n: Decimal): bigint => n.coefficient * 10n ** BigInt(n.exponent - exponent);
-  return decimalText(aligned(a) + aligned(b), exponent);
+  const alignCoefficient = (n: Decimal): bigint => n.coefficient * 10n ** BigInt(n.exponent - exponent);
+  return decimalText(alignCoefficient(a) + alignCoefficient(b), exponent);
 }
 
 /** `coefficient * 10 ** exponent` written out without an exponent and without trailing zeros. */
@@ -81,8 +81,8 @@ export function misreadAs(number: JsonNumber): string | undefined {
   if (!Number.isFinite(double)) return String(double);
   const read = new Decimal(String(double));
   const exponent = Math.min(number.exponent, read.exponent);
-  const aligned = (of: Decimal): bigint => of.coefficient * 10n ** BigInt(of.exponent - exponent);
-  return aligned(number) === aligned(read) ? undefined : read.text;
+  const alignCoefficient = (of: Decimal): bigint => of.coefficient * 10n ** BigInt(of.exponent - exponent);
+  return alignCoefficient(number) === alignCoefficient(read) ? undefined : read.text;
 }
 
 function isSmallInteger(text: string): boolean {

@@ -19,7 +19,7 @@ const notAscii = /[^\x20-\x7e]|["\\]/gu;
 
 /** A text for a reviewer: in double quotes, hidden characters escaped, at most 64 characters, then `…`. */
 export function quote(text: string): string {
-  return quoted(text, unquotable);
+  return quoteText(text, unquotable);
 }
 
 /** A foreign text for a line of a terminal: complete, with hidden characters, line ends and crowded marks escaped. */
@@ -29,10 +29,10 @@ export function visible(text: string): string {
 
 /** Like `quote`, but every character beyond ASCII is escaped, so that a look-alike letter is visible. */
 export function quoteAscii(text: string): string {
-  return quoted(text, notAscii);
+  return quoteText(text, notAscii);
 }
 
-function quoted(text: string, unsafe: RegExp): string {
+function quoteText(text: string, unsafe: RegExp): string {
   const max = limits.quotedCharactersMax;
   // A character has at most two UTF-16 units: this cuts a long text before it is split.
   const characters = Array.from(text.slice(0, 2 * (max + 1)));

@@ -31,7 +31,7 @@ interface MemberSpan {
  */
 export function findMembers(text: string, paths: readonly (readonly string[])[]): readonly (MemberSpan | undefined)[] {
   const found: (MemberSpan | undefined)[] = paths.map(() => undefined);
-  if (paths.length > 0 && text.charCodeAt(0) === OPEN) lookInside({ text, found }, 0, branchesOf(paths));
+  if (paths.length > 0 && text.charCodeAt(0) === OPEN) lookInside({ text, found }, 0, makePathTree(paths));
   return found;
 }
 
@@ -44,13 +44,13 @@ const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
 /** The paths to find below a member: the indexes of the paths that end at it, and the paths that go on inside it. */
-interface Branch {
+interface PathTree {
   readonly ends: number[];
-  readonly inside: Map<string, Branch>;
+  readonly inside: Map<string, PathTree>;
 }
 
-function branchesOf(paths: readonly (readonly string[])[]): Branch {
-  const root: Branch = { ends: [], inside: new Map() };
+function makePathTree(paths: readonly (readonly string[])[]): PathTree {
+  const root: PathTree = { ends: [], inside: new Map() };
   for (const [index, path] of paths.entries()) {
     let at = root;
     for (const name of path) {
@@ -63,13 +63,13 @@ function branchesOf(paths: readonly (readonly string[])[]): Branch {
   return root;
 }
 
-interface Search {
+interface MemberSearch {
   readonly text: string;
   readonly found: (MemberSpan | undefined)[];
 }
 
 /** Searches the object that starts at `start`, as deep as paths lead; returns its end. */
-function lookInside(search: Search, start: number, { inside }: Branch): number {
+function lookInside(search: MemberSearch, start: number, { inside }: PathTree): number {
   const { text, found } = search;
   let at = start + 1;
   while (at < text.length && text.charCodeAt(at) !== CLOSE) {

@@ -1,6 +1,6 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { eraseAct, Missing, readErasure, type Erasure } from "../../../core/src/record/entry/erasure.ts";
+import { eraseAct, MissingParts, readErasure, type Erasure } from "../../../core/src/record/entry/erasure.ts";
 import { withoutParts } from "../../../core/src/record/entry/evidence.ts";
 import { parseLeaf } from "../../../core/src/record/entry/leaf.ts";
 import { makeFolders, replaceFile, type LedgerHistory } from "../../../gate/src/ledger/mod.ts";
@@ -146,7 +146,7 @@ class Writing {
   readonly #frontier: Frontier;
   /** The hashes of the last, incomplete tile of each level. */
   readonly #open: Buffer[][];
-  readonly #missing = new Missing();
+  readonly #missing = new MissingParts();
   readonly #contracts = new Set<string>();
   #bundle: StoredRow[] = [];
   /** Erasures of rows in old bundles, by the index of the bundle. */

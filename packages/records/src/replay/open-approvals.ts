@@ -1,4 +1,4 @@
-import type { RecordedAsk } from "../../../core/src/approvals/mod.ts";
+import type { RecordedJudgement } from "../../../core/src/approvals/mod.ts";
 import { askOf, endedAsk, endedBy, wholeText, type Leaf } from "../../../core/src/record/entry/mod.ts";
 import type { RecordedRow } from "../history.ts";
 
@@ -22,7 +22,7 @@ export class OpenApprovals {
    * @param known what became of the check, if the row was read
    * @returns the rows whose approvals the row ends
    */
-  pass(row: RecordedRow, leaf: Leaf, known?: RecordedAsk): ReturnType<typeof endedBy> {
+  pass(row: RecordedRow, leaf: Leaf, known?: RecordedJudgement): ReturnType<typeof endedBy> {
     if (leaf.kind !== "check") {
       this.#isAfterAct = true;
       return this.#end(endedBy(leaf, row.evidence));

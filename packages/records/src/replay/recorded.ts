@@ -1,4 +1,4 @@
-import type { RecordedAsk } from "../../../core/src/approvals/mod.ts";
+import type { RecordedJudgement } from "../../../core/src/approvals/mod.ts";
 import type { Decision } from "../../../core/src/contract/mod.ts";
 import { isVerdict, readJson, type CheckRequest, type JsonObject, type KeyKind } from "../../../core/src/wire/mod.ts";
 import {
@@ -44,7 +44,7 @@ export interface Trace {
   readonly fired: readonly string[];
   readonly observed: Decision["observed"];
   /** What became of the call if a person had to decide it. */
-  readonly asked: RecordedAsk | undefined;
+  readonly asked: RecordedJudgement | undefined;
 }
 
 /** The leaf of a row, or a clause with the problem of the row. No source of rows is trusted. */

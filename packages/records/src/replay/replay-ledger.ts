@@ -18,7 +18,7 @@ import {
   type SettledCounter,
   type TotalSource,
 } from "../../../gate/src/server/mod.ts";
-import type { RecordedAsk } from "../../../core/src/approvals/mod.ts";
+import type { RecordedJudgement } from "../../../core/src/approvals/mod.ts";
 import { readResume, resetThroughOf, type CounterLookup, type StoredEffect } from "../../../gate/src/ledger/mod.ts";
 import { CounterTables, type Lookback } from "../memory/mod.ts";
 import { eraseAct, readEffects, readErasure, wholeText, type Leaf } from "../../../core/src/record/entry/mod.ts";
@@ -201,7 +201,7 @@ export class ReplayLedger {
    *
    * @param known what became of the check, if the row was read
    */
-  pass(row: RecordedRow, leaf: Leaf, known?: RecordedAsk): void {
+  pass(row: RecordedRow, leaf: Leaf, known?: RecordedJudgement): void {
     this.#at = leaf;
     for (const ended of this.open.pass(row, leaf, known)) this.tables.release(ended);
     if (leaf.kind === "check") this.#freshLoss = -1;

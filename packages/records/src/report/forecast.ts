@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { attachText, waitingIfFull, type AskLimits } from "../../../core/src/approvals/mod.ts";
+import { attachText, waitingIfFull, type OpenLimits } from "../../../core/src/approvals/mod.ts";
 import { causesOf, requirementFor } from "../../../core/src/contract/mod.ts";
 import { visible, type ForecastJson } from "../../../core/src/wire/mod.ts";
 import type { Contracts } from "../replay/decide-again.ts";
@@ -28,7 +28,7 @@ interface Terms {
   readonly unbound: readonly string[];
   /** How long the call would wait for a person, in milliseconds. */
   readonly lengthMs: number;
-  readonly limits: AskLimits;
+  readonly limits: OpenLimits;
 }
 
 /** An approval that would be open. */
@@ -110,7 +110,7 @@ export class Forecast {
     return { unbound: plan.unbound, lengthMs: decideWithinMs, limits: policySet.approvals.open };
   }
 
-  #openOf(key: string, session: string): AskLimits {
+  #openOf(key: string, session: string): OpenLimits {
     return {
       ledger: this.#open.size,
       key: this.#counts.get(`key ${key}`) ?? 0,

@@ -1,4 +1,4 @@
-import { statuses, type Denial, type Status } from "../../../core/src/approvals/mod.ts";
+import { statuses, type Denial, type ApprovalStatus } from "../../../core/src/approvals/mod.ts";
 import type { SourceFile, Span } from "../../../core/src/contract/mod.ts";
 import type { outcomeRows } from "../../../core/src/record/entry/mod.ts";
 import type { Json, Mode, Verdict } from "../../../core/src/wire/mod.ts";
@@ -137,7 +137,7 @@ export interface ExpectedApproval {
   readonly next?: (typeof nextSteps)[number] | undefined;
 }
 
-export const approvalStatuses: readonly (Status | "capped")[] = [...statuses, "capped"];
+export const approvalStatuses: readonly (ApprovalStatus | "capped")[] = [...statuses, "capped"];
 export const nextSteps = ["wait", "check", "retry", "none"] as const;
 
 export const fileKeys: readonly string[] = [

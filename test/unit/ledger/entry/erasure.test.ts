@@ -11,7 +11,7 @@ import { Retention } from "../../../../packages/gate/src/server/erasure/retentio
 import {
   erasableParts,
   erasureBody,
-  Missing,
+  MissingParts,
   rangesOf,
   readErasure,
   withWhatQuotes,
@@ -91,7 +91,7 @@ suite("the row of an erasure", () => {
     test(`an erasure with ${title} is refused, and its row is broken`, () => {
       const evidence = evidenceOf(body);
       assert.equal(readErasure(evidence, 10), undefined);
-      assert.equal(new Missing().pass(leafOf(10, "erase"), evidence, [])?.seq, 10);
+      assert.equal(new MissingParts().pass(leafOf(10, "erase"), evidence, [])?.seq, 10);
     });
   }
 
@@ -137,7 +137,7 @@ suite("missing parts that a walk finds", () => {
     fc.assert(
       // Rows deep in the ledger too, at the border of two chunks of the remembered ranges.
       fc.property(history, fc.constantFrom(1, 65_530, 131_071), (rows, first) => {
-        const missing = new Missing();
+        const missing = new MissingParts();
         const naive = new Set<string>();
         for (const [index, row] of rows.entries()) {
           const seq = first + index;

@@ -21,7 +21,7 @@ import {
 import { leafHash, leafText, parseLeaf, zeroHash, type Leaf } from "../../../../packages/core/src/record/entry/leaf.ts";
 import { openLedger } from "../../../../packages/gate/src/ledger/mod.ts";
 import { readEffects } from "../../../../packages/core/src/record/entry/mod.ts";
-import { Missing } from "../../../../packages/core/src/record/entry/erasure.ts";
+import { MissingParts } from "../../../../packages/core/src/record/entry/erasure.ts";
 import { firstLink, verifyRow } from "../../../../packages/core/src/record/entry/verifier.ts";
 import {
   canonical,
@@ -302,7 +302,7 @@ suite("the evidence of a row", { tags: ["receipt.fields"] }, () => {
       return "missing" in verified ? verified.missing : assert.fail(verified.problem);
     };
     assert.deepEqual(lacking(row), []);
-    const missing = new Missing();
+    const missing = new MissingParts();
     missing.pass(parseLeaf(row.leaf) ?? assert.fail(), erased.evidence, lacking(erased));
     says("erasure-without-a-row", String(missing.first?.problem));
   });

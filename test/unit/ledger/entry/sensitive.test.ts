@@ -8,7 +8,7 @@ import { hash } from "node:crypto";
 import { suite, test } from "node:test";
 import fc from "fast-check";
 import { disclose, memberOf, partDigest } from "../../../../packages/core/src/record/entry/disclosure.ts";
-import { Missing, readErasure, withWhatQuotes } from "../../../../packages/core/src/record/entry/erasure.ts";
+import { MissingParts, readErasure, withWhatQuotes } from "../../../../packages/core/src/record/entry/erasure.ts";
 import {
   areSalted,
   evidenceDigest,
@@ -201,8 +201,8 @@ suite("changed evidence with sensitive members", () => {
 
 suite("verification of rows that lack members", () => {
   const rowOf = (body: string): string => makeEvidence(["null", body, "null", '"why"', "{}", "[]"]).stored;
-  const afterErasure = (parts: string): Missing => {
-    const missing = new Missing();
+  const afterErasure = (parts: string): MissingParts => {
+    const missing = new MissingParts();
     missing.pass(leafOf(1, null), "", ["input.customer.email", "reason"]);
     missing.pass(leafOf(2, null), "", ["platform.owner"]);
     const broken = missing.pass(leafOf(3, "erase"), rowOf(`{"parts":[${parts}],"rows":[[1,2]]}`), []);

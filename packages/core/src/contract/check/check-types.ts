@@ -1,7 +1,7 @@
 import type { Core } from "../core/core.ts";
 import type { Report, Span } from "../text/diagnostic.ts";
 import { isExact } from "../value/rational.ts";
-import type { Binary } from "../text/syntax.ts";
+import type { BinarySyntax } from "../text/syntax.ts";
 import {
   any,
   boolean,
@@ -17,7 +17,7 @@ import {
 import { isList, type Value } from "../value/value.ts";
 
 /** The type of an operator's result. Reports operands that the operator does not accept. */
-export function binaryType(syntax: Binary, left: Core, right: Core, report: Report): Type {
+export function binaryType(syntax: BinarySyntax, left: Core, right: Core, report: Report): Type {
   const { operator, span } = syntax;
   const [a, b] = [left.type, right.type];
   if (a.kind === "broken" || b.kind === "broken")
@@ -111,10 +111,10 @@ function arithmeticType(operator: string, a: Type, b: Type): Type | undefined {
   return pair === "duration+timestamp" ? b : undefined;
 }
 
-type ListType = Type & { readonly kind: "list" };
+type ListOperandType = Type & { readonly kind: "list" };
 
 /** The type of two concatenated lists; undefined if their items have no common type. */
-function joinListTypes(a: ListType, b: ListType): Type | undefined {
+function joinListTypes(a: ListOperandType, b: ListOperandType): Type | undefined {
   const of = a.maxItems === 0 ? b.of : b.maxItems === 0 ? a.of : join(a.of, b.of);
   if (of === undefined) return undefined;
   return listOf(of, a.maxItems === undefined || b.maxItems === undefined ? undefined : a.maxItems + b.maxItems);

@@ -8,7 +8,7 @@ import { binaryType, defaultText, literalType, textOf, untypedHint } from "./che
 import { reservedName } from "../core/counter.ts";
 import { isExact, negate as negateExact } from "../value/rational.ts";
 import { partsMax, type Scope } from "./scope.ts";
-import type { Binary, Syntax } from "../text/syntax.ts";
+import type { BinarySyntax, Syntax } from "../text/syntax.ts";
 import { any, boolean, broken, join, listOf, memory, number, size, string, typeText } from "../value/type.ts";
 import type { Field, RecordType, Type } from "../value/type.ts";
 
@@ -249,7 +249,7 @@ export class Checker {
     const special =
       syntax.of.kind === "name" && !this.#variables.has(syntax.of.name)
         ? this.#rootMember(syntax, syntax.of.name, facts)
-        : this.#held(syntax, facts);
+        : this.#checkReserved(syntax, facts);
     if (special !== undefined) return special;
     const of = this.check(syntax.of, facts).core;
     return this.readMember(of, syntax.name, syntax, facts);
@@ -288,7 +288,7 @@ export class Checker {
   }
 
   /** `counters.name.held`; undefined for any other member. */
-  #held(
+  #checkReserved(
     { of, name, span, nameSpan, optional }: Syntax & { kind: "member" },
     facts: Facts,
   ): CheckedExpression | undefined {
@@ -392,7 +392,7 @@ export class Checker {
     return same({ op: "negate", of: core, type, span }, facts);
   }
 
-  #binary(syntax: Binary, facts: Facts): CheckedExpression {
+  #binary(syntax: BinarySyntax, facts: Facts): CheckedExpression {
     const { operator, span } = syntax;
     if (operator === "&&" || operator === "||") return this.#logic(syntax, facts);
     const left = this.check(syntax.left, facts).core;
@@ -405,7 +405,7 @@ export class Checker {
     return path === undefined ? same(core, facts) : { core, whenTrue: new Set([...facts, path]), whenFalse: facts };
   }
 
-  #logic(syntax: Binary, facts: Facts): CheckedExpression {
+  #logic(syntax: BinarySyntax, facts: Facts): CheckedExpression {
     const and = syntax.operator === "&&";
     const left = this.check(syntax.left, facts);
     const right = this.check(syntax.right, and ? left.whenTrue : left.whenFalse);

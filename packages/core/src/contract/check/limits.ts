@@ -29,13 +29,13 @@ export function limitDeclarations(
   return found;
 }
 
-interface Declared {
+interface LimitDraft {
   readonly value: Value | undefined;
   readonly min: Exact | undefined;
   readonly max: Exact | undefined;
 }
 
-function declare(node: YamlMap, report: Report): Declared | undefined {
+function declare(node: YamlMap, report: Report): LimitDraft | undefined {
   const unknown = [...node.entries].find(([name]) => !documentKeys.limit.includes(name));
   const fallback = node.entries.get("default")?.value;
   if (unknown !== undefined || fallback === undefined) {
@@ -43,7 +43,7 @@ function declare(node: YamlMap, report: Report): Declared | undefined {
     return undefined;
   }
   const value = valueOf(fallback, report);
-  const bound = (name: string): Exact | undefined => {
+  const readBound = (name: string): Exact | undefined => {
     const entry = node.entries.get(name);
     if (entry === undefined) return undefined;
     const found = entry.value.kind === "scalar" ? entry.value.value : null;
@@ -51,7 +51,7 @@ function declare(node: YamlMap, report: Report): Declared | undefined {
     report.add("limit", entry.value.span, `\`${name}\` is a number, for a limit that is a number`);
     return undefined;
   };
-  const declared = { value, min: bound("min"), max: bound("max") };
+  const declared = { value, min: readBound("min"), max: readBound("max") };
   const problem = value === undefined ? undefined : outside(value, declared);
   if (problem !== undefined) report.add("limit", fallback.span, `the default ${problem}`);
   return declared;

@@ -20,7 +20,7 @@ type Direction = -1 | 0 | 1;
  */
 export function boundsOf(condition: Core, isFree: (path: string) => boolean): ReadonlyMap<string, Bound> {
   const found = new Map<string, Bound>();
-  const read: Reading = {
+  const read: BoundCollector = {
     isFree,
     found: (path, bound) => {
       if (!isFree(path)) found.set(path, mergedBound(found.get(path), bound));
@@ -30,7 +30,7 @@ export function boundsOf(condition: Core, isFree: (path: string) => boolean): Re
   return found;
 }
 
-interface Reading {
+interface BoundCollector {
   readonly isFree: (path: string) => boolean;
   /** Called for each read. */
   readonly found: (path: string, bound: Bound) => void;
@@ -42,7 +42,7 @@ export function mergedBound(one: Bound | undefined, other: Bound): Bound {
   return other === "present" ? one : "same";
 }
 
-function visit(core: Core, direction: Direction, read: Reading): void {
+function visit(core: Core, direction: Direction, read: BoundCollector): void {
   const asked = findPresencePath(core);
   const path = asked ?? memberPath(core);
   if (path !== undefined) return read.found(path, asked === undefined ? boundOf(core, direction) : "present");
@@ -57,7 +57,7 @@ function boundOf({ type }: Core, direction: Direction): Bound {
 }
 
 /** How the value of an expression moves with each of its operands. */
-function turnsOf(core: Core, read: Reading): readonly Direction[] {
+function turnsOf(core: Core, read: BoundCollector): readonly Direction[] {
   switch (core.op) {
     case "and":
     case "or":
@@ -81,7 +81,7 @@ const rising: ReadonlySet<string> = new Set(["orValue", "timestamp"]);
 
 function binaryTurns(
   { operator, left, right }: Core & { readonly op: "binary" },
-  { isFree }: Reading,
+  { isFree }: BoundCollector,
 ): readonly Direction[] {
   switch (operator) {
     case ">":
@@ -103,7 +103,7 @@ function binaryTurns(
 }
 
 /** Is it never negative, if no number that it reads from the call is, and none of these is free? */
-function isPositive(core: Core, isFree: Reading["isFree"]): boolean {
+function isPositive(core: Core, isFree: BoundCollector["isFree"]): boolean {
   const path = memberPath(core);
   if (path !== undefined) return isNumber(core.type) && !isFree(path);
   const isAlso = (part: Core): boolean => isPositive(part, isFree);

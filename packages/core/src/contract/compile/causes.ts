@@ -4,7 +4,7 @@ import type { Core } from "../core/core.ts";
 import type { Decision } from "../core/decision.ts";
 import { boundsOf, mergedBound, type Bound } from "./bounds.ts";
 import { isNumber, readCounters, readMembers } from "./reads.ts";
-import { requirementOf, type ApprovalTerms, type GrantTerms, type Requirement } from "../core/terms.ts";
+import { combineTerms, type ApprovalTerms, type GrantTerms, type CombinedTerms } from "../core/terms.ts";
 
 /** A rule because of which a person must decide. */
 export interface Cause {
@@ -47,7 +47,7 @@ export function causesOf(plan: ToolPlan, { fired }: Pick<Decision, "fired">, sof
 }
 
 /** What an approval needs, and what a grant must bind if the causes permit one. */
-type Needed = Omit<Requirement, "grants"> & {
+type ApprovalNeeds = Omit<CombinedTerms, "grants"> & {
   readonly grants: (GrantTerms & ReturnType<typeof addedMembers> & Pick<Cause, "bounds">) | undefined;
   /** The facts that the causes read and that may differ. */
   readonly free: readonly string[];
@@ -70,13 +70,13 @@ function addedMembers({ writers }: ToolPlan): {
  * What an approval of these causes needs. A softened BLOCK needs everything that any approval of the tool needs, because
  * its rule names nobody.
  */
-export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softened: boolean): Needed {
+export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softened: boolean): ApprovalNeeds {
   const own = causes.map(({ terms }) => terms);
   const all = plan.routes.flatMap(({ terms, rules }) => [
     terms,
     ...rules.filter(({ verdict }) => verdict === "ESCALATE").map((rule) => rule.terms),
   ]);
-  const requirement = requirementOf(softened ? [...own, ...all] : own);
+  const requirement = combineTerms(softened ? [...own, ...all] : own);
   const kept = new Set(causes.flatMap(({ facts }) => facts.map(({ path }) => path)));
   const free = [...new Set(causes.flatMap((cause) => cause.free))].filter((path) => !kept.has(path)).toSorted();
   // A grant never lifts a BLOCK.
@@ -90,7 +90,7 @@ export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softene
 const known = new WeakMap<Rule | Route, Cause>();
 
 function ruleCause(rule: Rule, route: Route, plan: ToolPlan): Cause {
-  return remembered(rule, () => {
+  return memoizeCause(rule, () => {
     const meaning = { ...rule.meaning(), verdict: rule.verdict };
     return causeOf(rule, route, plan, meaning, boundsOf(rule.when, isFreeIn(rule.terms)));
   });
@@ -99,10 +99,10 @@ function ruleCause(rule: Rule, route: Route, plan: ToolPlan): Cause {
 function otherwiseCause(route: Route, plan: ToolPlan): Cause {
   const { contract, otherwiseShows: shows, terms } = route;
   const rule = { id: `${contract}.$otherwise`, shows, terms };
-  return remembered(route, () => causeOf(rule, route, plan, { otherwise: "ESCALATE" }, new Map()));
+  return memoizeCause(route, () => causeOf(rule, route, plan, { otherwise: "ESCALATE" }, new Map()));
 }
 
-function remembered(of: Rule | Route, make: () => Cause): Cause {
+function memoizeCause(of: Rule | Route, make: () => Cause): Cause {
   const found = known.get(of) ?? make();
   known.set(of, found);
   return found;

@@ -4,7 +4,7 @@ import { pinnedCounters, type ApprovalTerms } from "../core/terms.ts";
 import { checkCondition } from "../check/check.ts";
 import { walk, worstCost, type Core, type HostFacts } from "../core/core.ts";
 import { reservedName } from "../core/counter.ts";
-import { namesIn, type CounterWriter, type Reader } from "./counters.ts";
+import { namesIn, type CounterWriter, type CounterReader } from "./counters.ts";
 import type { OutcomeDocument, RequireDocument, RuleDocument } from "../text/document.ts";
 import type { Span } from "../text/diagnostic.ts";
 import type { Facts } from "../check/facts.ts";
@@ -26,7 +26,7 @@ export interface ToolPlan {
   readonly observing: readonly Rule[];
   readonly writers: readonly CounterWriter[];
   /** The counters that the tool's rules read, by full name. */
-  readonly readers: ReadonlyMap<string, Reader>;
+  readonly readers: ReadonlyMap<string, CounterReader>;
   /** The maximum number of steps of one decision. */
   readonly worstCost: number;
   /** True if a rule or an `otherwise` of the tool can ESCALATE. */
@@ -95,7 +95,7 @@ interface CheckedReason {
 }
 
 /** The counters that are read, by full name, each with the values to look up if it remembers values. */
-export type Reads = ReadonlyMap<string, readonly MembershipQuery[]>;
+export type CounterReads = ReadonlyMap<string, readonly MembershipQuery[]>;
 
 /** Compiles the part of one contract for one tool. */
 export class ToolCompiler {
@@ -149,7 +149,7 @@ export class ToolCompiler {
     const fallback = `\`${document.text}\` is required`;
     const { reason } = this.#reason(document.reason ?? [fallback], whenFalse, { scope, observed: false });
     this.#note([core], false);
-    into.push({ id: `${this.#contract}.$requires.${at + 1}`, when: core, isTrue: this.#planned(core), reason });
+    into.push({ id: `${this.#contract}.$requires.${at + 1}`, when: core, isTrue: this.#planIfValid(core), reason });
     return whenTrue;
   }
 
@@ -171,7 +171,7 @@ export class ToolCompiler {
       id: `${this.#contract}.${name}`,
       span,
       when: core,
-      fires: this.#planned(core),
+      fires: this.#planIfValid(core),
       verdict,
       final,
       observed,
@@ -207,7 +207,7 @@ export class ToolCompiler {
     return { reason: scope.report.size > 0 ? () => "" : planReason(checked), shows };
   }
 
-  #planned(core: Core): (context: EvaluationContext) => boolean {
+  #planIfValid(core: Core): (context: EvaluationContext) => boolean {
     return this.#scope.report.size > 0 ? () => false : planCondition(core, this.#scope.probe);
   }
 

@@ -3,8 +3,8 @@ import { readAliases } from "./aliases.ts";
 import { memberPath } from "./reads.ts";
 import { fieldAt, pathsOf, readSettings, TermsReader, type ApprovalSettings } from "./terms.ts";
 import { unboundMembers } from "./unbound.ts";
-import { ToolCompiler, type Reads, type Route, type ToolPlan } from "./compile-tool.ts";
-import { planWriter, planReader, readCounter, type CounterWriter, type Reader } from "./counters.ts";
+import { ToolCompiler, type CounterReads, type Route, type ToolPlan } from "./compile-tool.ts";
+import { planWriter, planReader, readCounter, type CounterWriter, type CounterReader } from "./counters.ts";
 import { reservedName, reservedPart, type Counter } from "../core/counter.ts";
 import { Report, type Diagnostic, type SourceFile } from "../text/diagnostic.ts";
 import type { ContractDocument, MandateDocument, MandateEntry } from "../text/document.ts";
@@ -19,7 +19,7 @@ import { readContract, readMandate } from "../text/read-document.ts";
 import { readSchema } from "../schema/read.ts";
 import { onlyDoubles, type Validator } from "../schema/schema.ts";
 import { newBudget, type Scope } from "../check/scope.ts";
-import { nothingSensitive, readSensitive, type Sensitive } from "./sensitive.ts";
+import { nothingSensitive, readSensitive, type SensitiveNames } from "./sensitive.ts";
 import type { Syntax } from "../text/syntax.ts";
 import type { RecordType } from "../value/type.ts";
 import { toJson, type YamlMap, type YamlScalar } from "../text/yaml.ts";
@@ -37,7 +37,7 @@ export interface PolicySet {
   readonly aliases: ReadonlyMap<string, string>;
   readonly counters: readonly Counter[];
   /** The members that are separate parts of the evidence. */
-  readonly sensitive: Sensitive;
+  readonly sensitive: SensitiveNames;
   /** The settings of all approvals. */
   readonly approvals: ApprovalSettings;
   /** The functions that its conditions call. */
@@ -481,9 +481,9 @@ class ContractCompiler {
     return [...new Set([...pathsOf(this.#document.subject), ...facts])].toSorted();
   }
 
-  #counters(tool: string, scope: Scope, early: Facts, reads: Reads): Pick<ToolPlan, "readers" | "writers"> {
+  #counters(tool: string, scope: Scope, early: Facts, reads: CounterReads): Pick<ToolPlan, "readers" | "writers"> {
     const writers: CounterWriter[] = [];
-    const readers = new Map<string, Reader>();
+    const readers = new Map<string, CounterReader>();
     const ownScope: Scope = { ...scope, counters: undefined };
     for (const [name, counter] of [...this.counters, ...this.held]) {
       const document = this.#document.counters.get(name);

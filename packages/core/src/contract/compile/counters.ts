@@ -1,15 +1,15 @@
 import { canonical, didYouMean, memberBelow, type Canonical } from "../../wire/mod.ts";
-import { countings, type Counter, type Counting, type Window } from "../core/counter.ts";
+import { countings, type Counter, type CountingKind, type Window } from "../core/counter.ts";
 import { checkCondition, checkExpression } from "../check/check.ts";
 import type { Facts } from "../check/facts.ts";
 import type { Scope } from "../check/scope.ts";
 import { walk, type Core, type HostFacts } from "../core/core.ts";
 import { hostFactsIn } from "../check/host-facts.ts";
 import type { Report } from "../text/diagnostic.ts";
-import { checkKey, planKey, planned, type Caller, type KeyPart, type KeyPlan } from "./keys.ts";
+import { checkKey, planKey, planIfValid, type Caller, type KeyPart, type KeyPlan } from "./keys.ts";
 import { isKey } from "../check/check-types.ts";
 import type { CounterDocument, WrittenExpression } from "../text/document.ts";
-import { keyText, remembered } from "../core/key-text.ts";
+import { keyText, toValueTexts } from "../core/key-text.ts";
 import { planCollectors, type MembershipQuery, type LookupContexts, type CollectedValues } from "./memory.ts";
 import { plan, planCondition, type Plan, type EvaluationContext } from "../plan/plan.ts";
 import {
@@ -51,7 +51,7 @@ export interface CounterWriter {
 }
 
 /** How the rules of one tool read a counter. */
-export interface Reader {
+export interface CounterReader {
   readonly counter: Counter;
   readonly key: KeyPlan;
   /** For a counter that remembers: the values that the rules may look up. */
@@ -91,15 +91,15 @@ export function readCounter(name: string, document: CounterDocument, context: Co
   const identity = canonical({
     counting,
     of: context.of.toSorted(),
-    per: document.per.map(spelt),
-    sum: spelt(sum),
-    when: spelt(when),
-    since: spelt(since),
+    per: document.per.map(spellExpression),
+    sum: spellExpression(sum),
+    when: spellExpression(when),
+    since: spellExpression(since),
     settles_within: settlesWithin === undefined ? null : `${readLength(settlesWithin, report)}ms`,
     window: windowText(window),
     names: namesIn(written, context),
     ...(hostFacts.length > 0 && { host_facts: [...hostFacts] }),
-    ...(remembers === undefined ? {} : { remembers: spelt(remembers) }),
+    ...(remembers === undefined ? {} : { remembers: spellExpression(remembers) }),
     ...(settles && { settles: "outcome" }),
     ...(claims && { claims }),
   });
@@ -128,7 +128,7 @@ function memberOfInput(syntax: Syntax): string | undefined {
 }
 
 /** Only an amount that was released can be taken back, so `settles` is for sums of such calls. */
-function readSettles({ settles, sum }: CounterDocument, counting: Counting, report: Report): boolean {
+function readSettles({ settles, sum }: CounterDocument, counting: CountingKind, report: Report): boolean {
   if (settles === undefined) return false;
   if (settles.text !== "outcome")
     report.add(
@@ -162,7 +162,7 @@ export interface CounterContext {
   readonly report: Report;
 }
 
-function spelt(expression: WrittenExpression | undefined): string | null {
+function spellExpression(expression: WrittenExpression | undefined): string | null {
   return expression === undefined ? null : spell(expression.syntax);
 }
 
@@ -281,17 +281,17 @@ export function planWriter(counter: Counter, document: CounterDocument, scope: S
   const reads = [when, sum, remembers, ...keys].filter((core) => core !== undefined && typeof core !== "string");
   return {
     counter,
-    isTrue: when === undefined ? () => true : planned(scope, when, planCondition, () => false),
+    isTrue: when === undefined ? () => true : planIfValid(scope, when, planCondition, () => false),
     keys:
       remembers === undefined
         ? (context, caller) => keysOf(key(context, caller), [undefined])
-        : planned(
+        : planIfValid(
             scope,
             remembers,
             (core) => planRemembered(key, plan(core)),
             () => [],
           ),
-    amount: sum === undefined ? () => "1" : planned(scope, sum, planAmount, () => "0"),
+    amount: sum === undefined ? () => "1" : planIfValid(scope, sum, planAmount, () => "0"),
     reads: { when, per: keys, values: [sum, remembers].filter((core) => core !== undefined) },
     blind: !reads.some((core) =>
       [...walk(core)].some((node) => node.op === "root" && (node.root === "input" || node.root === "platform")),
@@ -305,7 +305,7 @@ export function planReader(
   document: CounterDocument,
   scope: Scope,
   { facts, asked: values }: { readonly facts: Facts; readonly asked: readonly MembershipQuery[] },
-): Reader {
+): CounterReader {
   const per = checkKey(document.per, scope, facts);
   const key = planKey(per, scope);
   const asked = counter.remembers && scope.report.size === 0 ? planCollectors(values) : undefined;
@@ -321,7 +321,7 @@ export function planReader(
     asked,
     per,
     since: core,
-    settledThrough: planned(
+    settledThrough: planIfValid(
       scope,
       core,
       (since) => planSettled(plan(since), settlesMs),
@@ -347,7 +347,7 @@ function planRemembered(key: KeyPlan, values: Plan): CounterWriter["keys"] {
     const under = key(context, caller);
     if (under === null) return [];
     const value = values(context);
-    return keysOf(under, [...remembered(isList(value) ? value : [value])]);
+    return keysOf(under, [...toValueTexts(isList(value) ? value : [value])]);
   };
 }
 

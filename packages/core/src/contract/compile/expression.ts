@@ -12,7 +12,7 @@ import { any, boolean, join, listOf, number, size, string, typeText, type Field,
 import { isList, show, type Value } from "../value/value.ts";
 
 /** One expression outside a contract, with names for values: `explain` shows operands with it. */
-export interface Expression {
+export interface CompiledExpression {
   /** The type that the checker proved, as messages name it. */
   readonly type: string;
   /** Returns the value, or a clause with the reason why there is none. Never throws. */
@@ -37,7 +37,7 @@ export function compileExpression(
   text: string,
   functions: readonly ContractFunction[],
   bindings: ReadonlyMap<string, Json> = new Map(),
-): Result<Expression, readonly Diagnostic[]> {
+): Result<CompiledExpression, readonly Diagnostic[]> {
   const file = { name: "expression", text };
   const report = new Report();
   const offsets = Array.from({ length: text.length + 1 }, (_, at) => at);

@@ -24,7 +24,7 @@ export type KeyPlan = (context: EvaluationContext, caller: Caller) => readonly C
 export type KeyPart = "session" | "key" | "gate" | Core;
 
 /** Plans an expression, unless the compilation has an error: then the expression never runs. */
-export function planned<Made>(scope: Scope, core: Core, make: (core: Core) => Made, broken: Made): Made {
+export function planIfValid<Made>(scope: Scope, core: Core, make: (core: Core) => Made, broken: Made): Made {
   return scope.report.size > 0 ? broken : make(core);
 }
 
@@ -45,7 +45,9 @@ export function checkKey(per: readonly WrittenExpression[], scope: Scope, facts:
 }
 
 export function planKey(keys: readonly KeyPart[], scope: Scope): KeyPlan {
-  const pieces = keys.map((part) => (typeof part === "string" ? part : planned<Plan>(scope, part, plan, () => null)));
+  const pieces = keys.map((part) =>
+    typeof part === "string" ? part : planIfValid<Plan>(scope, part, plan, () => null),
+  );
   return (context, caller) => {
     const values: Canonical[] = [];
     for (const piece of pieces) {

@@ -85,8 +85,8 @@ function planValue(value: Plan): Collector {
 
 function planCollector(value: Plan, folds: readonly FoldCore[]): Collector {
   return folds.reduceRight<Collector>(
-    (inner, { range, slot }) => guarded(planEach(plan(range), slot, inner)),
-    guarded(planValue(value)),
+    (inner, { range, slot }) => guardCollector(planEach(plan(range), slot, inner)),
+    guardCollector(planValue(value)),
   );
 }
 
@@ -106,7 +106,7 @@ function planEach(range: Plan, slot: number, inner: Collector): Collector {
  * Values are evaluated here without the conditions around them, so they can fail in more ways than in their rule. For
  * example, a member that a condition tests for null may be null here.
  */
-function guarded(collect: Collector): Collector {
+function guardCollector(collect: Collector): Collector {
   return (context, into) => {
     try {
       return collect(context, into);

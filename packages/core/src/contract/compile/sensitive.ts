@@ -8,20 +8,20 @@ import type { YamlMap, YamlNode, YamlScalar } from "../text/yaml.ts";
 export const sensitiveMax = 16;
 
 /** Names such as `input.customer.email`, sorted by code units, none inside another. */
-export interface Sensitive {
+export interface SensitiveNames {
   /** For each routed tool, the names that all of its contracts list. Tools without such names are absent. */
   readonly ofTool: ReadonlyMap<string, readonly string[]>;
   /** The names of all contracts. A call of an unknown tool may be a call of a known tool under a mistyped name. */
   readonly unrouted: readonly string[];
 }
 
-export const nothingSensitive: Sensitive = { ofTool: new Map(), unrouted: [] };
+export const nothingSensitive: SensitiveNames = { ofTool: new Map(), unrouted: [] };
 
 /**
  * Reads the names that contracts list under `sensitive:`. If a name is inside another, the outer one counts. Problems
  * go to the report.
  */
-export function readSensitive(contracts: readonly ContractDocument[], report: Report): Sensitive {
+export function readSensitive(contracts: readonly ContractDocument[], report: Report): SensitiveNames {
   const found = new Map<string, readonly string[]>();
   for (const contract of contracts) {
     const [first] = contract.sensitive;
@@ -131,13 +131,13 @@ function stepSpan({ span, offsets }: YamlScalar, at: number, step: string): Span
 }
 
 /** How many names of a path are declared, one below the other, and the alternatives at the first undeclared name. */
-interface Reached {
+interface PathReach {
   readonly depth: number;
   readonly names: readonly string[];
   readonly isList: boolean;
 }
 
-function reach(root: YamlNode | undefined, path: readonly string[]): Reached {
+function reach(root: YamlNode | undefined, path: readonly string[]): PathReach {
   let shapes = root === undefined ? [] : shapesOf([root], root);
   for (const [depth, name] of path.entries()) {
     const properties = shapes.flatMap((shape) => mapAt(shape, "properties") ?? []);

@@ -6,7 +6,7 @@ import { readMembers } from "./reads.ts";
 import { fieldAt } from "./terms.ts";
 import { overlaps, pathNames, readPath } from "../../wire/mod.ts";
 
-interface Listing {
+interface UnboundContext {
   /** The list is the tool's own. A list of a contract is for all its tools. */
   readonly isOfTool: boolean;
   readonly report: Report;
@@ -20,7 +20,7 @@ export function unboundMembers(
   approval: ApprovalDocument | undefined,
   { routes, writers, readers }: Pick<ToolPlan, "readers" | "routes" | "writers">,
   input: RecordType,
-  { isOfTool, report }: Listing,
+  { isOfTool, report }: UnboundContext,
 ): readonly string[] {
   const pins = pinnedMembers(routes, input, report);
   const listed = approval?.unbound ?? [];

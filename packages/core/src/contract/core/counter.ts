@@ -4,7 +4,7 @@ import { calendarStart, type Calendar } from "../value/time.ts";
 /** The calls that a counter counts, by their answer or their decision. */
 export const countings = ["attempts", "released", "possible", "blocked", "escalated", "done"] as const;
 /** `held` is the part of a `possible` counter that parked calls hold; no contract writes it. */
-export type Counting = (typeof countings)[number] | "held";
+export type CountingKind = (typeof countings)[number] | "held";
 
 /** A counter in force: one concept for velocity, budgets and sequences of calls. */
 export interface Counter {
@@ -15,7 +15,7 @@ export interface Counter {
    */
   readonly identity: string;
   readonly of: readonly string[];
-  readonly counting: Counting;
+  readonly counting: CountingKind;
   /** True if parked calls hold amounts in it. */
   readonly mayReserve: boolean;
   readonly window: Window;

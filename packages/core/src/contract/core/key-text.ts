@@ -14,7 +14,7 @@ export const rememberedMax = 256;
 /**
  * The values, as texts that are equal only for equal values. @throws {EvaluationError} if they are too many or too long
  */
-export function remembered(values: Iterable<Value>): ReadonlySet<string> {
+export function toValueTexts(values: Iterable<Value>): ReadonlySet<string> {
   const found = new Set<string>();
   for (const value of values) {
     found.add(valueText(value));

@@ -46,14 +46,14 @@ export const defaultTerms: ApprovalTerms = {
 };
 
 /** The strictest of several approvals' terms: each group's quorum is needed, and the shortest times hold. */
-export interface Requirement extends Omit<ApprovalTerms, "by" | "of" | "drift" | "free" | "grants"> {
+export interface CombinedTerms extends Omit<ApprovalTerms, "by" | "of" | "drift" | "free" | "grants"> {
   /** Each must be met. One person counts for several. */
   readonly needs: readonly Pick<ApprovalTerms, "by" | "of">[];
   /** What a grant may be at most; undefined if one of the causes lets no grant lift it. */
   readonly grants: GrantTerms | undefined;
 }
 
-export function requirementOf(terms: readonly ApprovalTerms[]): Requirement {
+export function combineTerms(terms: readonly ApprovalTerms[]): CombinedTerms {
   const all = terms.length === 0 ? [defaultTerms] : terms;
   const needs = new Map<string, Pick<ApprovalTerms, "by" | "of">>();
   for (const { by, of } of all) {

@@ -44,7 +44,7 @@ function noCounter(name: string): never {
 }
 
 /** The results of parsers in one decision, by place and by text. */
-type Parsed = Map<string, Value | EvaluationError>;
+type ParserResults = Map<string, Value | EvaluationError>;
 
 /** The context of an evaluation: one call, its facts, the counters that it reads and the time. */
 export interface EvaluationContext {
@@ -61,7 +61,7 @@ export interface EvaluationContext {
   readonly counters: CounterValues;
   /** Items of the macros that are running. */
   readonly variables: Value[];
-  parsed?: Parsed;
+  parsed?: ParserResults;
   /** Steps left; if an evaluation needs more, it fails. */
   steps: number;
 }
@@ -198,7 +198,7 @@ function planCall({ run, cost = costOfArguments }: ContractFunction, args: reado
  */
 function planParser(core: CallCore, args: readonly Plan[]): Plan {
   const { name, run, cost = costOfArguments } = core.entry;
-  const parse = (context: EvaluationContext, parsed: Parsed): Value | EvaluationError => {
+  const parse = (context: EvaluationContext, parsed: ParserResults): Value | EvaluationError => {
     const values = args.map((arg) => arg(context));
     const key = `${name}(${values.map(spellValue).join(" ")})`;
     const known = parsed.get(key);
@@ -322,11 +322,11 @@ function planMap(entries: readonly (readonly [Plan, Plan])[]): Plan {
 function planBinary(operator: BinaryOperator, left: Plan, right: Plan): Plan {
   switch (operator) {
     case "==":
-      return (context) => charged(context, left(context), right(context), equals);
+      return (context) => runCharged(context, left(context), right(context), equals);
     case "!=":
-      return (context) => !charged(context, left(context), right(context), equals);
+      return (context) => !runCharged(context, left(context), right(context), equals);
     case "in":
-      return (context) => charged(context, left(context), right(context), isIn);
+      return (context) => runCharged(context, left(context), right(context), isIn);
     case "<":
       return (context) => order(context, left(context), right(context)) < 0;
     case "<=":
@@ -336,9 +336,9 @@ function planBinary(operator: BinaryOperator, left: Plan, right: Plan): Plan {
     case ">=":
       return (context) => order(context, left(context), right(context)) >= 0;
     case "+":
-      return (context) => charged(context, left(context), right(context), plus);
+      return (context) => runCharged(context, left(context), right(context), plus);
     case "-":
-      return (context) => charged(context, left(context), right(context), minus);
+      return (context) => runCharged(context, left(context), right(context), minus);
     case "*":
       return planArithmetic(left, right, multiply, exactSteps);
     case "/":
@@ -360,7 +360,12 @@ function planArithmetic(left: Plan, right: Plan, run: (a: Exact, b: Exact) => Ex
 }
 
 /** Charges the steps of an operator before it runs: plain numbers cost nothing beyond their own step. */
-function charged<Result>(context: EvaluationContext, a: Value, b: Value, run: (a: Value, b: Value) => Result): Result {
+function runCharged<Result>(
+  context: EvaluationContext,
+  a: Value,
+  b: Value,
+  run: (a: Value, b: Value) => Result,
+): Result {
   if (typeof a !== "number" || typeof b !== "number") spend(context, costOfPair(a, b));
   return run(a, b);
 }

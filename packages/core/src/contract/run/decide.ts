@@ -88,7 +88,7 @@ function decisionOn(lookupPlan: LookupPlan, values: readonly (string | undefined
 }
 
 /** How a call was decided, and how the mode answered it. */
-export interface Outcome {
+export interface CallAnswer {
   readonly verdict: Verdict;
   readonly answered: Verdict;
   /** What became of the call if a person had to decide it; undefined otherwise. */
@@ -98,7 +98,7 @@ export interface Outcome {
 }
 
 /** The updates of the counters that count calls with this decision and answer. */
-export function count(prepared: Prepared, outcome: Outcome): readonly CounterUpdate[] {
+export function count(prepared: Prepared, outcome: CallAnswer): readonly CounterUpdate[] {
   if (prepared.updates.length === 0) return noUpdates;
   const counted = prepared.updates.filter(({ counter }) => isCounted(counter, outcome));
   if (outcome.how !== "opened") return counted;
@@ -106,7 +106,7 @@ export function count(prepared: Prepared, outcome: Outcome): readonly CounterUpd
 }
 
 /** Does the counter count calls with this decision and answer? */
-export function isCounted({ counting }: Counter, { verdict, answered, how, isDone }: Outcome): boolean {
+export function isCounted({ counting }: Counter, { verdict, answered, how, isDone }: CallAnswer): boolean {
   switch (counting) {
     case "attempts":
       return true;
@@ -173,20 +173,20 @@ class VerdictAccumulator {
         if (!rule.fires(this.#context)) continue;
         this.#observed.push({ rule: rule.id, verdict: rule.verdict, reason: rule.reason(this.#context) });
       } catch (error) {
-        this.#unexpected(error);
+        this.#noteDefect(error);
         const reason = `the rule ${rule.id} cannot be evaluated: ${evaluationMessage(error)}`;
         this.#observed.push({ rule: rule.id, verdict: "BLOCK", reason });
       }
     }
   }
 
-  #unexpected(error: unknown): void {
+  #noteDefect(error: unknown): void {
     if (!(error instanceof EvaluationError)) this.#defect ??= error;
   }
 
   fails(rule: string, why: string, error?: unknown): void {
     this.#errors.push([rule, why]);
-    if (error !== undefined) this.#unexpected(error);
+    if (error !== undefined) this.#noteDefect(error);
     this.#add("BLOCK", rule, why, true);
   }
 
@@ -216,7 +216,7 @@ class VerdictAccumulator {
   }
 }
 
-function blocked(rule: string, reason: string, error?: unknown): Decision {
+function makeBlock(rule: string, reason: string, error?: unknown): Decision {
   const failed = error !== undefined;
   return {
     verdict: "BLOCK",
@@ -240,7 +240,7 @@ function unknownTool(policySet: PolicySet | undefined, name: string): Decision {
   const tool = near && policySet.aliases.get(near);
   const known = tool === undefined ? "" : `, an alias of ${quote(tool)}`;
   const resembles = near === undefined ? "" : `; it resembles ${quote(near)}${known}`;
-  return blocked("$route", `unknown tool ${quoteAscii(name)}: no contract routes it${resembles}`);
+  return makeBlock("$route", `unknown tool ${quoteAscii(name)}: no contract routes it${resembles}`);
 }
 
 function checkPresence(plan: ToolPlan, request: CheckRequest, caller: Caller): Decision | undefined {
@@ -257,9 +257,9 @@ function checkPresence(plan: ToolPlan, request: CheckRequest, caller: Caller): D
 function firstFailing(requirements: readonly Requirement[], context: EvaluationContext): Decision | undefined {
   for (const { id, isTrue, reason } of requirements) {
     try {
-      if (!isTrue(context)) return blocked(id, reason(context));
+      if (!isTrue(context)) return makeBlock(id, reason(context));
     } catch (error) {
-      return blocked(id, `the requirement ${id} cannot be evaluated: ${evaluationMessage(error)}`, error);
+      return makeBlock(id, `the requirement ${id} cannot be evaluated: ${evaluationMessage(error)}`, error);
     }
   }
   return undefined;
@@ -270,16 +270,16 @@ function checkSchemas(plan: ToolPlan, request: CheckRequest, caller: Caller): De
     const { contract, validateInput, validatePlatform } = route;
     try {
       const wrong = validateInput(request.toolInput);
-      if (wrong !== undefined) return blocked(`${contract}.$input`, mismatchText("input", wrong));
+      if (wrong !== undefined) return makeBlock(`${contract}.$input`, mismatchText("input", wrong));
       const snapshot: JsonObject | null = request.platformState;
       const off = snapshot === null ? undefined : validatePlatform?.(snapshot, caller.keyKind);
       if (off !== undefined)
-        return blocked(
+        return makeBlock(
           `${contract}.$platform`,
           `${mismatchText("platform", off)}${uncountedMismatch(off, caller, route)}`,
         );
     } catch (error) {
-      return blocked(
+      return makeBlock(
         `${contract}.$input`,
         `the schemas of ${contract} cannot be applied: ${evaluationMessage(error)}`,
         error,

@@ -1,7 +1,7 @@
 import { Decimal, type CheckRequest } from "../../wire/mod.ts";
 import type { ToolPlan } from "../compile/compile-tool.ts";
 import type { Caller } from "../compile/keys.ts";
-import type { Reader } from "../compile/counters.ts";
+import type { CounterReader } from "../compile/counters.ts";
 import { windowStart, type Counter } from "../core/counter.ts";
 import { keyText, rememberedMax, valueText } from "../core/key-text.ts";
 import type { Decision } from "../core/decision.ts";
@@ -73,7 +73,7 @@ export function planLookups(prepared: Prepared, now: number): LookupPlan {
 }
 
 function source(
-  { counter, key, asked, settledThrough }: Reader,
+  { counter, key, asked, settledThrough }: CounterReader,
   { caller }: Prepared,
   contexts: LookupContexts,
   lookups: Lookup[],
@@ -118,7 +118,7 @@ export function counterValues(
   return {
     value: (name) => {
       const from = sourceOf(sources, name);
-      const value = from === "nothing" ? "0" : known(name, "lookup" in from ? values[from.lookup] : undefined);
+      const value = from === "nothing" ? "0" : requireValue(name, "lookup" in from ? values[from.lookup] : undefined);
       read.set(name, value);
       return exact(value);
     },
@@ -132,7 +132,7 @@ export function counterValues(
         throw new EvaluationError(
           `the counter ${name} cannot be read: the call looks up over ${rememberedMax} values, or finding them takes too many steps`,
         );
-      const found = known(name, lookup === undefined ? undefined : values[lookup]) !== "0";
+      const found = requireValue(name, lookup === undefined ? undefined : values[lookup]) !== "0";
       read.set(`${name}[${places.indexOf(text)}]`, found ? "1" : "0");
       return found;
     },
@@ -147,7 +147,7 @@ function sourceOf(sources: LookupPlan["sources"], name: string): Exclude<Counter
   return from;
 }
 
-function known(name: string, value: string | undefined): string {
+function requireValue(name: string, value: string | undefined): string {
   if (value !== undefined) return value;
   throw new EvaluationError(`the counter ${name} is unknown, because receipts in its window were lost`);
 }

@@ -90,7 +90,7 @@ class SchemaReader {
     if (this.#budget.schemas < 0) return this.#tooLarge(node);
     if (node.kind === "scalar" && node.value === true) return anything;
     if (node.kind !== "map") return this.#refuse(node.span, "a schema is a map such as `{ type: string }`");
-    for (const [name, { key }] of node.entries) this.#known(name, key.span);
+    for (const [name, { key }] of node.entries) this.#checkKeyword(name, key.span);
     const reference = node.entries.get("$ref");
     const whole = reference ?? node.entries.get("anyOf");
     if (whole === undefined) return this.#plain(node);
@@ -123,7 +123,7 @@ class SchemaReader {
     }
   }
 
-  #known(name: string, span: Span): void {
+  #checkKeyword(name: string, span: Span): void {
     if (keywords.includes(name)) return;
     const hint = leftOut.get(name) ?? didYouMean(name, keywords, undefined);
     this.#report.add("schema", span, `\`${name}\` is not part of the schema language`, hint);
@@ -244,18 +244,18 @@ class SchemaReader {
   }
 
   /** A branch of `anyOf` with its references resolved: its types tell the branches apart. */
-  #resolved(node: YamlNode, open: readonly YamlNode[] = []): YamlNode {
+  #resolveReferences(node: YamlNode, open: readonly YamlNode[] = []): YamlNode {
     const definition = definitionOf(node, this.#root);
     return definition === undefined || open.includes(definition)
       ? node
-      : this.#resolved(definition, [...open, definition]);
+      : this.#resolveReferences(definition, [...open, definition]);
   }
 
   #anyOf({ key, value }: YamlEntry): Schema {
     const nodes = value.kind === "list" ? value.items : [];
     if (nodes.length === 0) return this.#refuse(key.span, "`anyOf` is a list of schemas");
     const branches = nodes.map((node): Branch => {
-      const resolved = this.#resolved(node);
+      const resolved = this.#resolveReferences(node);
       const types = resolved.kind === "map" ? readTypes(resolved, this.#report) : undefined;
       return { schema: this.#schema(node), types, node: resolved };
     });

@@ -52,19 +52,19 @@ class Parser {
     const from = this.#peek();
     if (from.kind === "end") return this.#reportBroken(from, "an expression is missing");
     const expression = this.#expression();
-    if (this.#peek().kind !== "end") this.#unexpected(this.#peek(), "the end of the expression");
+    if (this.#peek().kind !== "end") this.#reportUnexpected(this.#peek(), "the end of the expression");
     return expression;
   }
 
   #expression(): Syntax {
     const isTooDeep = this.#depth >= depthMax;
-    const found = this.#nested(this.#peek(), () => this.#conditional(), "name its parts with `let:`");
+    const found = this.#readNested(this.#peek(), () => this.#conditional(), "name its parts with `let:`");
     if (isTooDeep) this.#next = this.#tokens.length - 1;
     return found;
   }
 
   /** Reads a part that is nested in the expression, at a token. */
-  #nested(token: Token, read: () => Syntax, hint?: string): Syntax {
+  #readNested(token: Token, read: () => Syntax, hint?: string): Syntax {
     if (this.#depth >= depthMax) return this.#reportBroken(token, `nested deeper than ${depthMax} levels`, hint);
     this.#depth += 1;
     const found = read();
@@ -75,7 +75,7 @@ class Parser {
   #conditional(): Syntax {
     const test = this.#binary(0);
     if (!this.#accept("?")) return test;
-    if (this.#peek().text === "?") return this.#unexpected(this.#peek(), "a value");
+    if (this.#peek().text === "?") return this.#reportUnexpected(this.#peek(), "a value");
     const yes = this.#binary(0);
     this.#expect(":", otherwise);
     const no = this.#expression();
@@ -132,7 +132,7 @@ class Parser {
     if (!isNot && !(token.kind === "punctuation" && (token.text === "!" || token.text === "-"))) return this.#members();
     this.#next += 1;
     const from = this.#next;
-    const operand = this.#nested(token, () => (isNot ? this.#binary(relationsLevel) : this.#unary()));
+    const operand = this.#readNested(token, () => (isNot ? this.#binary(relationsLevel) : this.#unary()));
     const operator = token.text === "-" ? "-" : "!";
     if (isNot) {
       const text = this.#textFrom(from);
@@ -157,7 +157,7 @@ class Parser {
     this.#next += 1;
     const token = this.#peek();
     if (token.kind !== "name" || (token.text === "in" && token.quoted !== true))
-      return this.#unexpected(token, "a member's name");
+      return this.#reportUnexpected(token, "a member's name");
     this.#next += 1;
     if (!optional && this.#accept("(")) return this.#call(token, of);
     return { kind: "member", span: this.#upTo(of.span), of, name: token.text, nameSpan: this.#span(token), optional };
@@ -207,7 +207,7 @@ class Parser {
       const entries = this.#items("}", () => this.#entry());
       return { kind: "map", span: this.#upTo(span), entries };
     }
-    return this.#unexpected(token, "a value");
+    return this.#reportUnexpected(token, "a value");
   }
 
   #entry(): readonly [Syntax, Syntax] {
@@ -253,12 +253,12 @@ class Parser {
   /** Steps over `mark`. If it is missing, reports this and continues after the next one at this nesting level. */
   #expect(mark: string, what: string): boolean {
     if (this.#accept(mark)) return true;
-    this.#unexpected(this.#peek(), what);
+    this.#reportUnexpected(this.#peek(), what);
     return this.#accept(mark);
   }
 
   /** Reports an unexpected token and skips to a place where an enclosing construct can continue. */
-  #unexpected(token: Token, expected: string): Syntax {
+  #reportUnexpected(token: Token, expected: string): Syntax {
     const found = token.kind === "end" ? "the expression ends" : `found \`${token.text}\``;
     const hint = hintFor(token, expected, this.#tokens[this.#next - 1]);
     const broken = this.#reportBroken(token, `expected ${expected}, ${found}`, hint);

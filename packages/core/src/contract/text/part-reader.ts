@@ -68,7 +68,7 @@ export class PartReader {
   }
 
   /** A text that must be there. */
-  needed(map: YamlMap, key: string, what: string): YamlScalar | undefined {
+  requireText(map: YamlMap, key: string, what: string): YamlScalar | undefined {
     if (!map.entries.has(key)) {
       const first = map.entries.values().next().value?.key.span ?? map.span;
       this.report.add("missing", first, `${what} has no \`${key}:\``);
@@ -104,7 +104,7 @@ export class PartReader {
   }
 
   /** A list of texts; not one text alone. */
-  listed(map: YamlMap, key: string): readonly YamlScalar[] {
+  readTextList(map: YamlMap, key: string): readonly YamlScalar[] {
     return this.texts(map, key, this.items(map, key));
   }
 

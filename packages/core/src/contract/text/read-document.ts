@@ -16,7 +16,7 @@ import type {
 import { PartReader } from "./part-reader.ts";
 import { checkToolName } from "./tool-name.ts";
 import { findSlips, repair } from "./yaml-slips.ts";
-import { itemsOf, readYaml, type Repaired, type YamlMap, type YamlNode, type YamlScalar } from "./yaml.ts";
+import { itemsOf, readYaml, type RepairedText, type YamlMap, type YamlNode, type YamlScalar } from "./yaml.ts";
 
 /** Reads a contract's text. Problems go to the report; undefined only if nothing can be checked further. */
 export function readContract(file: SourceFile, report: Report): ContractDocument | undefined {
@@ -33,7 +33,7 @@ export function readContract(file: SourceFile, report: Report): ContractDocument
   return readOnce(file, report, repair(file.text, slips));
 }
 
-function readOnce(file: SourceFile, report: Report, repaired?: Repaired): ContractDocument | undefined {
+function readOnce(file: SourceFile, report: Report, repaired?: RepairedText): ContractDocument | undefined {
   const reader = new PartReader(report);
   const root = reader.part(readYaml(file, report, repaired), "contract", "a contract");
   if (root === undefined) return undefined;
@@ -46,9 +46,9 @@ function readOnce(file: SourceFile, report: Report, repaired?: Repaired): Contra
     span: name?.span ?? root.span,
     limits: reader.readNamedParts(root, "limits", (node) => node),
     platform: root.entries.get("platform")?.value,
-    sensitive: reader.listed(root, "sensitive"),
-    subject: reader.listed(root, "subject"),
-    hostFacts: reader.listed(root, "host_facts"),
+    sensitive: reader.readTextList(root, "sensitive"),
+    subject: reader.readTextList(root, "subject"),
+    hostFacts: reader.readTextList(root, "host_facts"),
     approval: readApproval(reader, root, { isOfTool: true }),
     requires: readRequires(reader, root),
     lets: reader.lets(root),
@@ -85,7 +85,7 @@ export function readMandate(file: SourceFile, report: Report): MandateDocument |
 function readEntry(reader: PartReader, node: YamlNode): MandateEntry | undefined {
   if (node.kind === "scalar") return { file: node, tools: undefined };
   const map = reader.part(node, "entry", "a contract in a mandate");
-  const file = map && reader.needed(map, "file", "a contract in a mandate");
+  const file = map && reader.requireText(map, "file", "a contract in a mandate");
   return file && { file, tools: map.entries.has("tools") ? reader.texts(map, "tools") : undefined };
 }
 
@@ -144,7 +144,7 @@ function readApprovals(reader: PartReader, map: YamlMap): ApprovalSettingsDocume
 function readRequires(reader: PartReader, map: YamlMap): readonly RequireDocument[] {
   return itemsOf(map.entries.get("requires")?.value).flatMap((node) => {
     const inner = node.kind === "scalar" ? undefined : reader.part(node, "requirement", "a requirement");
-    const when = node.kind === "scalar" ? node : inner && reader.needed(inner, "when", "a requirement");
+    const when = node.kind === "scalar" ? node : inner && reader.requireText(inner, "when", "a requirement");
     if (when === undefined) return [];
     const { syntax, text } = reader.readExpression(when);
     const reason = inner && reader.reason(reader.text(inner, "reason"));
@@ -175,7 +175,7 @@ function readTool(reader: PartReader, name: string, node: YamlNode, span: Span):
     );
   return {
     span,
-    aliases: reader.listed(map, "aliases"),
+    aliases: reader.readTextList(map, "aliases"),
     input,
     onlyDoubles: numbers !== undefined,
     requires: readRequires(reader, map),
@@ -201,7 +201,7 @@ function readOtherwise(reader: PartReader, map: YamlMap, span: Span): OutcomeDoc
   }
   const inner = value.kind === "scalar" ? undefined : reader.part(value, "outcome", "`otherwise`");
   const verdict = reader.verdict(
-    value.kind === "scalar" ? value : inner && reader.needed(inner, "verdict", "`otherwise`"),
+    value.kind === "scalar" ? value : inner && reader.requireText(inner, "verdict", "`otherwise`"),
   );
   const reason = inner && reader.reason(reader.text(inner, "reason"));
   return verdict && { verdict, reason };
@@ -247,9 +247,9 @@ function readRule(reader: PartReader, node: YamlNode): RuleDocument | undefined 
   if (map === undefined) return undefined;
   const name = reader.name(map, "rule");
   const label = name === undefined ? "a rule" : `rule \`${name.text}\``;
-  const when = reader.needed(map, "when", label);
-  const verdict = reader.verdict(reader.needed(map, "verdict", label));
-  const sentence = reader.reason(reader.needed(map, "reason", label)) ?? [];
+  const when = reader.requireText(map, "when", label);
+  const verdict = reader.verdict(reader.requireText(map, "verdict", label));
+  const sentence = reader.reason(reader.requireText(map, "reason", label)) ?? [];
   const on = reader.texts(map, "on");
   if (on.length === 0)
     report.add("missing", name?.span ?? map.span, `${label} needs the tools that it applies to, under \`on:\``);

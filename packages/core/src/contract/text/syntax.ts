@@ -5,7 +5,7 @@ import type { Value } from "../value/value.ts";
 export type Syntax =
   | { readonly kind: "literal"; readonly span: Span; readonly value: Value }
   | { readonly kind: "name"; readonly span: Span; readonly name: string }
-  | Member
+  | MemberSyntax
   | {
       readonly kind: "index";
       readonly span: Span;
@@ -15,7 +15,7 @@ export type Syntax =
     }
   | CallSyntax
   | { readonly kind: "unary"; readonly span: Span; readonly operator: "!" | "-"; readonly operand: Syntax }
-  | Binary
+  | BinarySyntax
   | {
       readonly kind: "conditional";
       readonly span: Span;
@@ -28,7 +28,7 @@ export type Syntax =
   /** A part that could not be read. It was reported; nothing more is reported about the expressions that contain it. */
   | { readonly kind: "broken"; readonly span: Span };
 
-export interface Member {
+export interface MemberSyntax {
   readonly kind: "member";
   readonly span: Span;
   readonly of: Syntax;
@@ -50,7 +50,7 @@ export interface CallSyntax {
 export const binaryOperators = ["||", "&&", "==", "!=", "<", "<=", ">", ">=", "in", "+", "-", "*", "/", "%"] as const;
 export type BinaryOperator = (typeof binaryOperators)[number];
 
-export interface Binary {
+export interface BinarySyntax {
   readonly kind: "binary";
   readonly span: Span;
   readonly operator: BinaryOperator;

@@ -2,7 +2,7 @@ import { isScalar, isMap, parseDocument, type Pair, type Scalar } from "yaml";
 import { Report, type SourceFile, type Span } from "./diagnostic.ts";
 import { documentKeys } from "./document-keys.ts";
 import { parseExpression } from "./parser.ts";
-import type { Repaired } from "./yaml.ts";
+import type { RepairedText } from "./yaml.ts";
 
 /** A condition or a reason that YAML reads differently from what its author wrote. */
 export interface Slip {
@@ -17,7 +17,7 @@ export interface Slip {
 }
 
 /** A value as it is written on its line. */
-interface Entry {
+interface WrittenValue {
   /** With its colon; empty for an item of a list. */
   readonly key: string;
   readonly from: number;
@@ -48,7 +48,7 @@ export function findSlips(file: SourceFile): readonly Slip[] {
 }
 
 /** The text with every slip fixed, and the original offset of each of its offsets. */
-export function repair(text: string, slips: readonly Slip[]): Repaired {
+export function repair(text: string, slips: readonly Slip[]): RepairedText {
   const pieces: string[] = [];
   const offsets: number[] = [];
   const copy = (from: number, to: number): void => {
@@ -70,20 +70,20 @@ export function repair(text: string, slips: readonly Slip[]): Repaired {
 /** The offset of each unit of a fix in the text: added and doubled quotes are at the unit after them. */
 function offsetsOfFix(text: string, { span: { from, to }, fixed, replacesQuotes }: Slip): readonly number[] {
   const written = Array.from({ length: to - from }, (_, at) => from + at);
-  const doubled = (at: number): readonly number[] => (text[at] === "'" ? [at, at] : [at]);
+  const doubleQuote = (at: number): readonly number[] => (text[at] === "'" ? [at, at] : [at]);
   if (replacesQuotes === true) {
     const inner = written.slice(1, -1).filter((at) => !isEscape(text, at));
-    return [from, ...inner.flatMap(doubled), to - 1];
+    return [from, ...inner.flatMap(doubleQuote), to - 1];
   }
   if (fixed.length === to - from) return written;
-  if (fixed.startsWith("'")) return [from, ...written.flatMap(doubled), to - 1];
+  if (fixed.startsWith("'")) return [from, ...written.flatMap(doubleQuote), to - 1];
   const space = from + fixed.split("").findIndex((unit, at) => unit !== text[from + at]);
   return written.flatMap((at) => (at === space ? [at, at] : [at]));
 }
 
 /** Every value of a text key, and every key without a space after its colon, in order. */
-function entriesOf(text: string): readonly Entry[] {
-  const found: Entry[] = [];
+function entriesOf(text: string): readonly WrittenValue[] {
+  const found: WrittenValue[] = [];
   /** The keys around the line, with their indentation. */
   const open: { readonly indent: number; readonly key: string }[] = [];
   const lines = text.split("\n");
@@ -150,7 +150,7 @@ function withContinuation(
   return [end, ["", ...lines.slice(first + 1, end)].join("\n").trimEnd()];
 }
 
-function entriesOfLine(line: string, from: number, around: readonly string[]): readonly Entry[] {
+function entriesOfLine(line: string, from: number, around: readonly string[]): readonly WrittenValue[] {
   if (line.startsWith("{")) return entriesInBraces(line, from, around);
   const parent = around.at(-1);
   const [written = "", key = "", space = ""] = /^([A-Za-z_][\w-]*):([ \t]*)/.exec(line) ?? [];
@@ -167,8 +167,8 @@ function entriesOfLine(line: string, from: number, around: readonly string[]): r
 }
 
 /** Members of a map in braces on one line; a value ends at the next key, or at the brace that closes the map. */
-function entriesInBraces(line: string, from: number, around: readonly string[]): readonly Entry[] {
-  const found: Entry[] = [];
+function entriesInBraces(line: string, from: number, around: readonly string[]): readonly WrittenValue[] {
+  const found: WrittenValue[] = [];
   const isLet = around.at(-1) === "let";
   let at = 1;
   for (;;) {
@@ -213,7 +213,7 @@ function valueEnd(line: string, from: number, isExpression: boolean): number {
   return line.length;
 }
 
-function slipOf(file: SourceFile, { key, from, raw, inBraces }: Entry): Slip | undefined {
+function slipOf(file: SourceFile, { key, from, raw, inBraces }: WrittenValue): Slip | undefined {
   const spanOf = (text: string): Span => ({ file, from, to: from + text.length });
   if (key !== "" && !key.endsWith(":")) {
     const fixed = `${key}: ${raw.slice(key.length + 1)}`;
@@ -238,8 +238,8 @@ function slipOf(file: SourceFile, { key, from, raw, inBraces }: Entry): Slip | u
   const inner = insideQuotes(text, what);
   const meant = inner ?? text;
   const fixed = `'${meant.replaceAll("'", "''")}'`;
-  if (readAlone(fixed, inBraces)?.value !== folded(meant)) return undefined;
-  const written = folded([key, fixed].join(" ").trim());
+  if (readAlone(fixed, inBraces)?.value !== foldLines(meant)) return undefined;
+  const written = foldLines([key, fixed].join(" ").trim());
   if (inner !== undefined)
     return {
       span: spanOf(text),
@@ -294,11 +294,11 @@ function isEscape(text: string, at: number): boolean {
 function isRead(text: string, raw: string, inBraces: boolean): boolean {
   const scalar = readAlone(raw, inBraces);
   if (scalar === undefined || scalar.tag !== undefined || scalar.anchor !== undefined) return false;
-  return scalar.type === "PLAIN" ? scalar.value === folded(text) : true;
+  return scalar.type === "PLAIN" ? scalar.value === foldLines(text) : true;
 }
 
 /** On one line, as YAML reads it. */
-function folded(text: string): string {
+function foldLines(text: string): string {
   const lines = text.split("\n");
   const last = lines.length - 1;
   return lines

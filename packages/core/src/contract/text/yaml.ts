@@ -50,7 +50,7 @@ const sourceCharactersMax = 1_000_000;
 const depthMax = 64;
 
 /** The text of a file with its slips fixed, and the offset in the file of each of its offsets. */
-export interface Repaired {
+export interface RepairedText {
   readonly text: string;
   readonly original: (at: number) => number;
 }
@@ -63,7 +63,7 @@ export interface Repaired {
 export function readYaml(
   file: SourceFile,
   report: Report,
-  repaired: Repaired = { text: file.text, original: (at) => at },
+  repaired: RepairedText = { text: file.text, original: (at) => at },
 ): YamlNode | undefined {
   const start: Span = { file, from: 0, to: 1 };
   if (file.text.length > sourceCharactersMax) {
@@ -133,7 +133,7 @@ function checkCharacters(file: SourceFile, report: Report): void {
  * the rest of the file.
  */
 function reportSyntax(
-  { file, repaired }: { readonly file: SourceFile; readonly repaired: Repaired },
+  { file, repaired }: { readonly file: SourceFile; readonly repaired: RepairedText },
   document: Document.Parsed,
   report: Report,
 ): boolean {
@@ -167,13 +167,13 @@ const yamlHints: ReadonlyMap<string, string> = new Map([
 ]);
 
 class Reducer {
-  readonly #repaired: Repaired;
+  readonly #repaired: RepairedText;
   readonly #file: SourceFile;
   readonly #report: Report;
   /** A part was left out because it is too deep: without this flag, it would be reported as missing. */
   isTooDeep: boolean = false;
 
-  constructor(file: SourceFile, report: Report, repaired: Repaired) {
+  constructor(file: SourceFile, report: Report, repaired: RepairedText) {
     this.#repaired = repaired;
     this.#file = file;
     this.#report = report;
@@ -204,7 +204,7 @@ class Reducer {
       this.#bare(keyNode, this.#span(keyNode));
       const keyScalar = this.#scalar(keyNode, this.#span(keyNode), true);
       if (keyScalar.text === "<<") this.#refuse(keyScalar.span, "a merge key (`<<`)", "write the members out");
-      const valueNode = value === null ? this.#missing(keyScalar) : this.node(value as Node, depth + 1);
+      const valueNode = value === null ? this.#makeNull(keyScalar) : this.node(value as Node, depth + 1);
       if (valueNode !== undefined) entries.set(keyScalar.text, { key: keyScalar, value: valueNode });
     }
     return { kind: "map", span, entries };
@@ -227,7 +227,7 @@ class Reducer {
     this.#report.add("yaml", span, `${what} is not part of the contract language`, hint);
   }
 
-  #missing(key: YamlScalar): YamlScalar {
+  #makeNull(key: YamlScalar): YamlScalar {
     return { kind: "scalar", span: key.span, value: null, text: "", offsets: [key.span.to] };
   }
 

@@ -10,10 +10,10 @@ import {
   withProgress,
   type Approval,
   type ApprovalAct,
-  type Asking,
+  type ApprovalRequest,
   type Denial,
   type OwnAmount,
-  type RecordedAsk,
+  type RecordedJudgement,
 } from "../../approvals/mod.ts";
 import type { KeptApproval, StoredApproval, StoredRow } from "./row.ts";
 import { eraseAct, readErasure, type RowRange } from "./erasure.ts";
@@ -67,32 +67,32 @@ export function denialEnd({ at, until }: Pick<Denial, "at" | "until">): number {
 }
 
 /** Returns what became of a call if a person had to decide it; undefined if not, or if that part was erased. */
-export function askOf(evidence: string): RecordedAsk | undefined {
+export function readJudgement(evidence: string): RecordedJudgement | undefined {
   return outcomeOf(evidence)?.asked;
 }
 
 /** The row whose approval a check ends: the call used it, opened another in its place, or ran under a grant. */
-export function endedAsk({ how, approval }: RecordedAsk): number | undefined {
+export function findEndedApproval({ how, approval }: RecordedJudgement): number | undefined {
   return how === "used" || how === "opened" || how === "grant" ? approval : undefined;
 }
 
 /** The rules because of which a person was asked, with the digests of their meanings, if the row of the call says so. */
-export function askedCauses(evidence: string): Asking["causes"] | undefined {
+export function askedCauses(evidence: string): ApprovalRequest["causes"] | undefined {
   const outcome = outcomeOf(evidence);
   return outcome?.approval?.causes ?? outcome?.asked?.causes;
 }
 
-interface RecordedOutcome {
-  readonly asked?: RecordedAsk;
-  readonly approval?: Asking;
+interface OutcomePart {
+  readonly asked?: RecordedJudgement;
+  readonly approval?: ApprovalRequest;
 }
 
-function outcomeOf(evidence: string): RecordedOutcome | undefined {
+function outcomeOf(evidence: string): OutcomePart | undefined {
   const text = partText(evidence, "outcome");
   // Most outcomes have neither member, and need no parsing.
   if (text === undefined || !text.includes('"asked":')) return undefined;
   try {
-    return JSON.parse(text) as RecordedOutcome;
+    return JSON.parse(text) as OutcomePart;
   } catch {
     return undefined;
   }

@@ -99,7 +99,7 @@ const chunkRows = 65_536;
  * erased rows, so a walk may start at any row. Each row needs four bytes, for the number of its combination of missing
  * parts; there are few combinations.
  */
-export class Missing {
+export class MissingParts {
   readonly #chunks = new Map<number, Uint32Array>();
   readonly #combinations: (readonly number[])[] = [[]];
   readonly #numbers = new Map<string, number>([["", 0]]);
@@ -170,8 +170,8 @@ export class Missing {
         for (let index = first; index <= last; index += 1) {
           const before = chunk[index] ?? 0;
           if (before === 0) continue;
-          const unnamed = (): readonly PartName[] => this.#namesOf(before).filter((part) => !covers(parts, part));
-          const after = left.get(before) ?? this.#numberOf(unnamed());
+          const listUncovered = (): readonly PartName[] => this.#namesOf(before).filter((part) => !covers(parts, part));
+          const after = left.get(before) ?? this.#numberOf(listUncovered());
           left.set(before, after);
           chunk[index] = after;
         }

@@ -127,14 +127,14 @@ function namedDigest(part: string, name: MemberName): string {
 
 /** Returns the SHA-256 of the digests in ASCII order, joined without a separator, in hex. */
 function combine(digests: string[]): string {
-  return hash("sha256", (digests.length > handful ? digests.toSorted() : inserted(digests)).join(""), "hex");
+  return hash("sha256", (digests.length > handful ? digests.toSorted() : sortByInsertion(digests)).join(""), "hex");
 }
 
 // A row of a forged export may have tens of thousands of members.
 const handful = 32;
 
 /** Sorts a few strings, in a third of the time of the general sort. This runs for each row. */
-function inserted(digests: string[]): readonly string[] {
+function sortByInsertion(digests: string[]): readonly string[] {
   for (let index = 1; index < digests.length; index += 1) {
     const digest = digests[index] as string;
     let at = index;

@@ -49,7 +49,7 @@ export function grantActOf({ act, kind }: Pick<Leaf, "act" | "kind">, evidence: 
  * The grants in force after one more row. A grant ends at its time, by its last use, by its revocation, by a stop, and
  * with a part of the row that it was made from.
  */
-export function withGrantRow(grants: readonly Grant[], row: StoredRow, digest: Digest): readonly Grant[] {
+export function withGrantRow(grants: readonly Grant[], row: StoredRow, digest: Digester): readonly Grant[] {
   const leaf = parseLeaf(row.leaf);
   if (leaf === undefined || leaf.kind !== "change") return grants;
   const { at, seq } = leaf;
@@ -99,7 +99,7 @@ function afterAct(
 }
 
 /** True if the rows that made a grant still say the same. Its uses are not compared. */
-export function isMadeBy(grant: Grant, rows: readonly StoredRow[], digest: Digest): boolean {
+export function isMadeBy(grant: Grant, rows: readonly StoredRow[], digest: Digester): boolean {
   const own = new Set(grant.votes.map(({ row }) => row));
   const made = rows
     .filter(({ seq }) => own.has(seq) || seq === grant.row)
@@ -110,10 +110,10 @@ export function isMadeBy(grant: Grant, rows: readonly StoredRow[], digest: Diges
   return found !== undefined && text(found) === text(grant);
 }
 
-type Digest = (text: string) => string;
+type Digester = (text: string) => string;
 
 /** The keyed digest by which a grant knows a member. A member that was absent must stay absent. */
-export function pinDigest(member: string, text: string | undefined, digest: Digest): string {
+export function pinDigest(member: string, text: string | undefined, digest: Digester): string {
   return digest(`svc-gate/pin/1\n${JSON.stringify([member, text ?? null])}`);
 }
 
@@ -146,7 +146,7 @@ export function sourceNumbers(
 /** The call of a row of a check, as a grant compares it; undefined if a part was erased, or if nobody was asked. */
 export function grantableCall(
   row: StoredRow,
-  digest: Digest,
+  digest: Digester,
   causes: Readonly<Record<string, string>> | undefined = askedCauses(row.evidence),
 ): GrantableCall | undefined {
   const leaf = parseLeaf(row.leaf);
@@ -158,12 +158,12 @@ export function grantableCall(
 }
 
 /** The call that a grant was made from; undefined if a part that bounds others was erased. */
-export function sourceCall(row: StoredRow, digest: Digest): SourceCall | undefined {
+export function sourceCall(row: StoredRow, digest: Digester): SourceCall | undefined {
   const call = recordedCall(row);
   return call.input === undefined || call.platform === undefined ? undefined : toSourceCall(call, digest);
 }
 
-export function toSourceCall(call: ComparedCall, digest: Digest): SourceCall {
+export function toSourceCall(call: ComparedCall, digest: Digester): SourceCall {
   return {
     pin: (member) => pinDigest(member, memberText(call, member), digest),
     number: (member) => memberNumber(call, member),

@@ -8,7 +8,14 @@
  *
  * May import: nothing.
  */
-export { actOf, askedCauses, askOf, endedAsk, endedBy, foldApproval } from "./approval-rows.ts";
+export {
+  actOf,
+  askedCauses,
+  readJudgement as askOf,
+  findEndedApproval as endedAsk,
+  endedBy,
+  foldApproval,
+} from "./approval-rows.ts";
 export {
   erasableParts,
   eraseAct,

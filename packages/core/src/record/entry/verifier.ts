@@ -21,7 +21,7 @@ export function linkOf(row: Pick<StoredRow, "leaf" | "seq">): Link {
 }
 
 /** A row whose link is valid. */
-export interface Linked {
+export interface LinkedRow {
   readonly link: Link;
   readonly leaf: Leaf;
 }
@@ -31,7 +31,7 @@ export interface Linked {
  *
  * @returns the next link and the leaf, or the mistake
  */
-export function verifyLink(row: Pick<StoredRow, "seq" | "leaf">, before: Link, log: string): Linked | Finding {
+export function verifyLink(row: Pick<StoredRow, "seq" | "leaf">, before: Link, log: string): LinkedRow | Finding {
   const seq = before.seq + 1;
   const broken = brokenAt(seq);
   if (row.seq !== seq) return broken("seq", "a row is missing or out of place", `row ${seq}`, `row ${row.seq}`);
@@ -48,7 +48,7 @@ export function verifyLink(row: Pick<StoredRow, "seq" | "leaf">, before: Link, l
 }
 
 /** The look-up columns of a row; an export has none. */
-type Columns = Partial<Pick<StoredRow, "session" | "tool" | "verdict">>;
+type LookupColumns = Partial<Pick<StoredRow, "session" | "tool" | "verdict">>;
 
 /**
  * Checks the evidence of a leaf: every hash is recomputed from the disclosures, and every look-up column is compared
@@ -56,7 +56,7 @@ type Columns = Partial<Pick<StoredRow, "session" | "tool" | "verdict">>;
  *
  * @returns the missing parts, which a later row must record as erased, or the mistake
  */
-export function verifyEvidence(leaf: Leaf, evidence: string, columns: Columns): readonly PartName[] | Finding {
+export function verifyEvidence(leaf: Leaf, evidence: string, columns: LookupColumns): readonly PartName[] | Finding {
   const broken = brokenAt(leaf.seq);
   const digest = evidenceDigest(evidence);
   if (digest === undefined)
@@ -91,14 +91,14 @@ function sentText({ tool: own }: Leaf, evidence: string, columns: Pick<StoredRow
     approval,
     key_kind: kind,
     tool_name: sent,
-  } = (parsed(partText(evidence, "call")) ?? {}) as Readonly<Record<string, unknown>>;
+  } = (parseJson(partText(evidence, "call")) ?? {}) as Readonly<Record<string, unknown>>;
   const tool = own === null || typeof sent !== "string" ? columns.tool : sent;
   const named = typeof approval === "string" ? approval : undefined;
   return callText(tool, columns.session, { approval: named, keyKind: keyKindOf(kind) });
 }
 
 /** A valid row with its missing parts: a later row must record that they were erased. */
-export interface Verified extends Linked {
+export interface VerifiedRow extends LinkedRow {
   readonly missing: readonly PartName[];
 }
 
@@ -107,7 +107,7 @@ export interface Verified extends Linked {
  *
  * @returns the next link, the leaf and the missing parts, or the mistake
  */
-export function verifyRow(row: StoredRow, before: Link, log: string): Verified | Finding {
+export function verifyRow(row: StoredRow, before: Link, log: string): VerifiedRow | Finding {
   const linked = verifyLink(row, before, log);
   if ("problem" in linked) return linked;
   const missing = verifyEvidence(linked.leaf, row.evidence, row);
@@ -182,7 +182,7 @@ export interface RecordedCall {
 
 /** Returns the call that a row records; undefined if it was erased or is not valid. */
 export function readCall({ tool }: Pick<Leaf, "tool">, evidence: string): RecordedCall | undefined {
-  const call = parsed(partText(evidence, "call")) as Partial<RecordedCall> | null | undefined;
+  const call = parseJson(partText(evidence, "call")) as Partial<RecordedCall> | null | undefined;
   const { tool_name, session_id, key_kind } = call ?? {};
   const isCall = typeof tool_name === "string" && (session_id === null || typeof session_id === "string");
   // A kind that this version does not know may give facts another meaning.
@@ -192,7 +192,7 @@ export function readCall({ tool }: Pick<Leaf, "tool">, evidence: string): Record
   return { tool_name, tool: tool ?? tool_name, alias, session_id, ...(key_kind === undefined ? {} : { key_kind }) };
 }
 
-function parsed(text: string | undefined): unknown {
+function parseJson(text: string | undefined): unknown {
   try {
     return text === undefined ? undefined : JSON.parse(text);
   } catch {
@@ -218,7 +218,7 @@ export function readEffects(evidence: string): readonly RecordedEffect[] | undef
 /** Reads the text of the part `effects`; undefined if it is not valid. */
 export function effectsIn(text: string | undefined): readonly RecordedEffect[] | undefined {
   if (text === "[]") return [];
-  const effects = parsed(text);
+  const effects = parseJson(text);
   return Array.isArray(effects) && effects.every(isEffect) ? effects : undefined;
 }
 

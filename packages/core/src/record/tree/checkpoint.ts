@@ -1,6 +1,6 @@
 import { bad, good, type Result } from "../../wire/mod.ts";
 import { hashBytes } from "./merkle.ts";
-import { openNote, parseVerifierKey, type Signed, type VerifierKey } from "./note.ts";
+import { openNote, parseVerifierKey, type VerifiedSignature, type VerifierKey } from "./note.ts";
 
 /** The content of a checkpoint: C2SP tlog-checkpoint. */
 export interface Checkpoint {
@@ -30,7 +30,7 @@ export function parseCheckpointText(text: string): Checkpoint | undefined {
 export interface SignedCheckpoint extends Checkpoint {
   /** The signed text. */
   readonly text: string;
-  readonly signed: readonly Signed[];
+  readonly signed: readonly VerifiedSignature[];
 }
 
 /**

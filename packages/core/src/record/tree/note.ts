@@ -94,7 +94,7 @@ function parseSignature(line: string): NoteSignature | undefined {
 }
 
 /** A verified signature. */
-export interface Signed {
+export interface VerifiedSignature {
   readonly key: VerifierKey;
   readonly signature: NoteSignature;
   /** Seconds since the epoch, if a witness states a time; else undefined. */
@@ -104,7 +104,7 @@ export interface Signed {
 /** A note with at least one verified signature. Only `openNote` makes one. */
 export interface OpenedNote {
   readonly text: string;
-  readonly signed: readonly [Signed, ...Signed[]];
+  readonly signed: readonly [VerifiedSignature, ...VerifiedSignature[]];
 }
 
 /**
@@ -117,7 +117,7 @@ export function openNote(note: string, keys: readonly VerifierKey[]): Result<Ope
   const parsed = parseNote(note);
   if (parsed === undefined) return bad("it is not a signed note");
   const { text, signatures } = parsed;
-  const signed = new Map<string, Signed>();
+  const signed = new Map<string, VerifiedSignature>();
   for (const signature of signatures) {
     const verified = verifySignature(text, signature, keys);
     if (!verified.ok) return verified;
@@ -141,7 +141,7 @@ export function verifySignature(
   text: string,
   signature: NoteSignature,
   keys: readonly VerifierKey[],
-): Result<Signed | undefined, string> {
+): Result<VerifiedSignature | undefined, string> {
   const { name, id, bytes } = signature;
   const key = keys.find((known) => known.name === name && known.id === id);
   if (key === undefined) return good(undefined);

@@ -39,7 +39,7 @@ export function parseProof(text: string): ProofFile | undefined {
 }
 
 /** The content of a valid proof. */
-export interface Proven {
+export interface ProvenRow {
   readonly leaf: string;
   /** SHA-256 of a zero byte and the leaf, in hex: the `hash` in the answer to the check. */
   readonly hash: string;
@@ -56,7 +56,7 @@ export function verifyProof(
   text: string,
   log: readonly VerifierKey[],
   witnesses: readonly VerifierKey[] = [],
-): Result<Proven, string> {
+): Result<ProvenRow, string> {
   const file = parseProof(text);
   if (file === undefined) return bad(`it is not a proof of a row (the first line of a proof is ${firstLine})`);
   const opened = openCheckpoint(file.checkpoint, log, witnesses);

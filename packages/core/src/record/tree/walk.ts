@@ -38,7 +38,7 @@ export class TreeWalk extends Frontier {
   }
 
   /** Compares the tree with the stored tree at the last row, and with the checkpoint that a verifier key has signed. */
-  kept(stored: Readonly<Record<"checkpoint" | "frontier" | "signer", string>>): LedgerMistake | undefined {
+  compareStored(stored: Readonly<Record<"checkpoint" | "frontier" | "signer", string>>): LedgerMistake | undefined {
     const { frontier, checkpoint, signer } = stored;
     const text = this.text();
     const problem = "the stored tree differs from the tree of the rows";

@@ -20,7 +20,7 @@ import {
 } from "../../../../core/src/approvals/mod.ts";
 import {
   actOf,
-  askOf,
+  readJudgement,
   denialEnd,
   endedBy,
   isLoss,
@@ -93,7 +93,7 @@ export class ApprovalWalk {
   }
 
   #check({ at, seq }: Leaf, row: StoredRow): void {
-    const { how, approval: about } = askOf(row.evidence) ?? {};
+    const { how, approval: about } = readJudgement(row.evidence) ?? {};
     const opened = how === "opened" && missingParts(row.evidence).length === 0 ? openedBy(row) : undefined;
     if (opened !== undefined) {
       const held = (readEffects(row.evidence) ?? []).filter((effect) => effect.held === true);
@@ -114,7 +114,7 @@ export class ApprovalWalk {
     const { active } = this.#stops;
     // Only a stricter answer than the verdict needs a reason.
     if (active.length === 0 && (answered !== "BLOCK" || verdict === "BLOCK")) return undefined;
-    const { as, how, stop: claimed } = askOf(row.evidence) ?? {};
+    const { as, how, stop: claimed } = readJudgement(row.evidence) ?? {};
     if (active.length === 0 && how !== "stopped") return undefined;
     const call = readCall(leaf, row.evidence);
     if (call === undefined) return undefined;
@@ -207,7 +207,7 @@ export class ApprovalWalk {
     this.#unmet = [];
     for (const { seq, row, approval, denial } of unmet) {
       const [found] = await this.#rowsAt([row]);
-      const { how, approval: used } = askOf(found?.evidence ?? "") ?? {};
+      const { how, approval: used } = readJudgement(found?.evidence ?? "") ?? {};
       const isUse = approval !== undefined && how === "used" && used === approval;
       const isErased = found !== undefined && missingParts(found.evidence).length > 0;
       if (!isUse && !isErased) return unlawful(seq, `an approval or a use in row ${row}`, "a row without it");

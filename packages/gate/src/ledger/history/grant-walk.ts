@@ -5,7 +5,7 @@ import {
   type Grant,
   type GrantUse,
 } from "../../../../core/src/approvals/mod.ts";
-import { askOf } from "../../../../core/src/record/entry/approval-rows.ts";
+import { readJudgement } from "../../../../core/src/record/entry/approval-rows.ts";
 import { missingParts } from "../../../../core/src/record/entry/evidence.ts";
 import { grantableCall, grantActOf, sourceCall, withGrantRow } from "../../../../core/src/record/entry/grant-rows.ts";
 import type { Leaf } from "../../../../core/src/record/entry/leaf.ts";
@@ -54,7 +54,7 @@ export class GrantWalk {
     for (const { amounts, of, row, seq } of granted) {
       const rows = await this.#rowsAt([of.source, row]);
       const [source, used] = [of.source, row].map((number) => rows.find((each) => each.seq === number));
-      const how = used && askOf(used.evidence);
+      const how = used && readJudgement(used.evidence);
       if (how !== undefined && how.grant !== of.row) return unlawful(seq, `a use of grant ${of.row}`, `row ${row}`);
       const call = used && grantableCall(used, this.#digest);
       const from = source && sourceCall(source, this.#digest);

@@ -120,7 +120,7 @@ export class StoreSource implements WalkSource {
     const record = this.#record;
     if (record === undefined || tree.size === 0) return undefined;
     const { checkpoint = "", frontier = "none", signer = "" } = record;
-    return tree.kept({ frontier, checkpoint, signer });
+    return tree.compareStored({ frontier, checkpoint, signer });
   }
 }
 

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { Missing } from "../../../../core/src/record/entry/erasure.ts";
+import { MissingParts } from "../../../../core/src/record/entry/erasure.ts";
 import { Uses } from "../../../../core/src/record/entry/uses.ts";
 import type { Leaf } from "../../../../core/src/record/entry/leaf.ts";
 import type { LedgerMistake, Finding, StoredRow } from "../../../../core/src/record/entry/row.ts";
@@ -72,7 +72,7 @@ export class Walk {
   readonly #approvals: ApprovalWalk | undefined;
   readonly #outcomes: OutcomeWalk | undefined;
   readonly #tree: TreeWalk | undefined;
-  readonly #missing = new Missing();
+  readonly #missing = new MissingParts();
   readonly #uses = new Uses();
   /** The first row of each contract. */
   readonly #contracts = new Map<string, number>();

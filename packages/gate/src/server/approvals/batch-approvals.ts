@@ -4,7 +4,7 @@ import {
   coveredAmounts,
   grantId,
   isOpen,
-  judgeAsk,
+  judgeCall,
   openApproval,
   placeName,
   readApprovalId,
@@ -13,11 +13,11 @@ import {
   withUse,
   type Approval,
   type ApprovalAct,
-  type Ask,
-  type Asking,
-  type AskLimits,
+  type CheckedCall,
+  type ApprovalRequest,
+  type OpenLimits,
   type Grant,
-  type Granted,
+  type CoveringGrant,
   type GrantUse,
   type Judgement,
   type KnownApprovals,
@@ -149,11 +149,11 @@ export class BatchApprovals implements KnownApprovals {
     );
   }
 
-  denied(key: string): readonly Approval[] {
+  findDenied(key: string): readonly Approval[] {
     return [...this.#approvals.values()].filter((approval) => approval.key === key && approval.status === "denied");
   }
 
-  openCounts(key: string, session: string | null): AskLimits {
+  openCounts(key: string, session: string | null): OpenLimits {
     const name = this.timed.transaction.digest(sessionName(key, session));
     return {
       ledger: this.#openInLedger,
@@ -176,7 +176,7 @@ export class BatchApprovals implements KnownApprovals {
   }
 
   /** Finds a grant that covers a call: the oldest whose votes are enough. */
-  grantFor(call: ApprovableCall, asking: Asking): Granted | undefined {
+  grantFor(call: ApprovableCall, asking: ApprovalRequest): CoveringGrant | undefined {
     const { causes, grants } = asking;
     if (grants === undefined || this.#grants.size === 0) return undefined;
     const { at } = this.timed;
@@ -227,7 +227,7 @@ export class BatchApprovals implements KnownApprovals {
   }
 
   /** Counts a use of a grant before the next call of the batch. */
-  useGrant({ grant, amounts }: Granted, row: number): void {
+  useGrant({ grant, amounts }: CoveringGrant, row: number): void {
     const known = this.#grants.get(grant.row);
     if (known !== undefined) this.#grants.set(grant.row, { ...known, grant: withUse(known.grant, amounts) });
     this.#grantUses.push({ amounts, grant: grant.row, row });
@@ -298,7 +298,7 @@ class BatchCall implements CallJudge {
   #judgement: Judgement | undefined;
   #rule = "";
   /** What a person is asked if the call opens an approval. */
-  #asking: Asking | undefined;
+  #asking: ApprovalRequest | undefined;
 
   constructor(batch: BatchApprovals, planned: CallPlan, index: number) {
     this.#batch = batch;
@@ -330,12 +330,12 @@ class BatchCall implements CallJudge {
       return { answered, mode, how: undefined, outcome: undefined };
     const { timed } = this.#batch;
     const softened = isAsked && decision.verdict === "BLOCK";
-    const askingOf = (open: Approval | undefined): Asking | undefined =>
+    const askingOf = (open: Approval | undefined): ApprovalRequest | undefined =>
       isAsked ? call.asking(decision, values, softened, open) : undefined;
     const asking = askingOf(own?.approval);
     const { rule } = decision;
     const { keyName: key } = call;
-    const ask: Ask = {
+    const ask: CheckedCall = {
       at: timed.at,
       key,
       session,
@@ -350,7 +350,7 @@ class BatchCall implements CallJudge {
       subject: () => call.subject,
       grantFor: (asked) => this.#batch.grantFor(call, asked),
     };
-    const judgement = judgeAsk(ask, this.#batch, policy.policySet.approvals.open);
+    const judgement = judgeCall(ask, this.#batch, policy.policySet.approvals.open);
     this.#rule = rule;
     this.#judgement = judgement;
     // The askings of an approval that is replaced are not those of the new one, so its person is shown them.
@@ -454,7 +454,7 @@ function answeredAfter({ how }: Judgement, answered: Verdict): Verdict {
 /** @param own the row of the call's own approval, if the amounts that it holds were left out */
 function outcomeOf(
   judgement: Judgement,
-  asking: Asking | undefined,
+  asking: ApprovalRequest | undefined,
   own: number | undefined,
 ): Readonly<Record<string, Canonical>> {
   const { how } = judgement;

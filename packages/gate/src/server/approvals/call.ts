@@ -9,7 +9,7 @@ import {
   subjectText,
   withoutOwn,
   type Approval,
-  type Asking,
+  type ApprovalRequest,
   type GrantOffer,
   type CauseValues,
   type SourceCall,
@@ -58,7 +58,7 @@ export class ApprovableCall {
   }
 
   /** The digest of exactly this call, in its session or in any. */
-  binding(sessions: Asking["sessions"]): string {
+  binding(sessions: ApprovalRequest["sessions"]): string {
     if (sessions === "any")
       return (this.#bindingOfAny ??= this.#transaction.digest(bindingText({ ...this.#bound, session: true })));
     return (this.#binding ??= this.#transaction.digest(bindingText(this.#bound)));
@@ -104,7 +104,7 @@ export class ApprovableCall {
     values: readonly (string | undefined)[],
     softened: boolean,
     open: Approval | undefined,
-  ): Asking | undefined {
+  ): ApprovalRequest | undefined {
     const { prepared, now } = this.#plan;
     if (prepared.plan === undefined) return undefined;
     const causes = causesOf(prepared.plan, decision, softened);
@@ -183,7 +183,11 @@ export class ApprovableCall {
     return Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, counts(name) ? text : null]));
   }
 
-  #pins(pins: readonly string[], values: readonly (string | undefined)[], open: Approval | undefined): Asking["pins"] {
+  #pins(
+    pins: readonly string[],
+    values: readonly (string | undefined)[],
+    open: Approval | undefined,
+  ): ApprovalRequest["pins"] {
     const facts = this.#factTexts(pins.filter((pin) => pin.startsWith("platform.")));
     const counters = pins.flatMap((pin) => {
       if (!pin.startsWith("counters.")) return [];

@@ -12,7 +12,7 @@ import {
   type SaidJson,
   type SameCall,
   type StandingJson,
-  type Status,
+  type ApprovalStatus,
 } from "../../../../core/src/approvals/mod.ts";
 import { grantRows, parseLeaf, partText, readCall, type StoredRow } from "../../../../core/src/record/entry/mod.ts";
 import type { ApprovalQuery } from "../../ledger/mod.ts";
@@ -61,7 +61,7 @@ export async function listApprovals(call: ReadCall): Promise<FastifyReply> {
   const { gate, read: reading, reply, request } = call;
   const query = readQuery(request, parameters);
   const text = (name: string): string | undefined => query.get(name) ?? undefined;
-  const state = text("state") as Status | undefined;
+  const state = text("state") as ApprovalStatus | undefined;
   const limit = Number(text("limit") ?? 50);
   const now = Date.now();
   const tests: readonly ((approval: Approval) => boolean)[] = [

@@ -1,4 +1,4 @@
-import type { Approval, How, Status } from "../../../../core/src/approvals/mod.ts";
+import type { Approval, How, ApprovalStatus } from "../../../../core/src/approvals/mod.ts";
 import { modes, verdicts, type Mode, type RefusalCode, type Verdict } from "../../../../core/src/wire/mod.ts";
 import { Series } from "./series.ts";
 import {
@@ -44,7 +44,7 @@ export class Metrics implements GateObserver {
   readonly anchorFailures: Map<string, number> = new Map();
   /** Calls that a person had to decide. */
   readonly asks: Map<How, number> = new Map();
-  readonly approvals: Map<Status, number> = new Map();
+  readonly approvals: Map<ApprovalStatus, number> = new Map();
   readonly expired: Map<ExpiryReason, number> = new Map();
   /** Seconds from the row that asked to the last vote that was needed, or to the denial. */
   readonly decisionTimes: Series = new Series(decisionBounds);
