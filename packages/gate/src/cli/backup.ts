@@ -9,7 +9,7 @@ import { isKeyText } from "../ledger/signing/mod.ts";
 import { visible } from "../../../core/src/wire/mod.ts";
 import { io } from "./io.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
-import { showProgress, type Progress } from "./progress.ts";
+import { showProgress, type ProgressBar } from "./progress.ts";
 import { counted } from "./counted.ts";
 
 export interface BackupOptions {
@@ -74,14 +74,14 @@ async function makeFolder(folder: string): Promise<void> {
   }
 }
 
-type Made = readonly (Backup & { readonly tenant: string | null })[];
+type LedgerBackups = readonly (Backup & { readonly tenant: string | null })[];
 
-async function backUpAll(dataDir: string, to: string, ledgers: readonly (string | null)[]): Promise<Made> {
-  const made: Made[number][] = [];
+async function backUpAll(dataDir: string, to: string, ledgers: readonly (string | null)[]): Promise<LedgerBackups> {
+  const made: LedgerBackups[number][] = [];
   for (const tenant of ledgers) {
     const target = dataFolder.ledgerFolder(to, tenant);
     await makeFolders(target, 0o700);
-    let progress: Progress | undefined;
+    let progress: ProgressBar | undefined;
     const backup = await backUpLedger(dataFolder.ledgerFolder(dataDir, tenant), target, (done, all) => {
       progress ??= showProgress(all, "pages");
       progress.at(done);
@@ -139,12 +139,12 @@ export function keyFilesOf(
   };
 }
 
-function jsonOf(made: Made): string {
+function jsonOf(made: LedgerBackups): string {
   const ledgers = made.map(({ tenant, pin: { log, seq, hash } }) => ({ tenant, log, rows: seq, head: { seq, hash } }));
   return JSON.stringify({ ledgers });
 }
 
-function textOf(to: string, made: Made, hasKey: boolean): string {
+function textOf(to: string, made: LedgerBackups, hasKey: boolean): string {
   const ledgers = made.flatMap(({ tenant, pin: { log, hash }, rows }) => [
     `  ${tenant === null ? "ledger" : `tenant ${tenant}`}  ${log}: ${counted(rows, "row")}, chain and evidence verified`,
     `    head  ${hash}`,

@@ -1,10 +1,10 @@
 import type { Erased, NotPresent, Preview } from "../server/mod.ts";
 import { visible } from "../../../core/src/wire/mod.ts";
-import { accepted, adminPath, withGate, type GateDoor, type GateOptions } from "./operator.ts";
+import { requireAccepted, adminPath, withGate, type GateDoor, type OperatorOptions } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 import { counted } from "./counted.ts";
 
-export interface EraseOptions extends GateOptions {
+export interface EraseOptions extends OperatorOptions {
   readonly part?: string | undefined;
   readonly reason?: string | undefined;
   /** Such as `input.customer.email=anna@example.com`: receipts that match all of these. */
@@ -83,7 +83,7 @@ const nothingErased: ErasureSummary = {
 async function eraseAll(gate: GateDoor, route: string, body: object): Promise<ErasureSummary> {
   let all = nothingErased;
   for (;;) {
-    const { more, ...erased } = accepted(await gate.ask("POST", route, body)) as unknown as Erased;
+    const { more, ...erased } = requireAccepted(await gate.ask("POST", route, body)) as unknown as Erased;
     const rows = all.rows + erased.rows;
     all = {
       ...nothingErased,

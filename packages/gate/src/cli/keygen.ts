@@ -33,7 +33,7 @@ export async function keygenCommand(options: KeygenOptions): Promise<Outcome> {
   if (retire && before !== undefined) refuseEarly(before, ledger);
   const isFirst = before === undefined && ledger === undefined && !io().env["SVC_DATABASE_URL"];
   if (isFirst && options.signingKey === undefined) refuseOtherFolder(dataDir);
-  const keys = before === undefined ? makeFirst(options, file) : changed(before, options, file);
+  const keys = before === undefined ? makeFirst(options, file) : changeKeys(before, options, file);
   if (keys !== before) await writeSigningKeys(file, keys);
   const said = before === undefined ? `made ${file}` : sentence(keys, before, file);
   const what = isFirst
@@ -77,7 +77,7 @@ function makeFirst({ rotate, retire }: KeygenOptions, file: string): SigningKeys
   return { current: makeSigningKey(), before: undefined };
 }
 
-function changed(keys: SigningKeys, { rotate, retire }: KeygenOptions, file: string): SigningKeys {
+function changeKeys(keys: SigningKeys, { rotate, retire }: KeygenOptions, file: string): SigningKeys {
   if (retire) return keys.before === undefined ? keys : { current: keys.current, before: undefined };
   if (!rotate) return keys;
   if (keys.before !== undefined)

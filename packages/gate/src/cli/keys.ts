@@ -1,10 +1,10 @@
 import { createFault, filesReadableHere, type ChangedKey, type KeyRequest } from "../server/mod.ts";
 import { visible, type KeyJson } from "../../../core/src/wire/mod.ts";
 import { io } from "./io.ts";
-import { adminPath, askGate, type GateOptions } from "./operator.ts";
+import { adminPath, askGate, type OperatorOptions } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
-export interface KeysOptions extends GateOptions {
+export interface KeysOptions extends OperatorOptions {
   /** Prints only the key. */
   readonly quiet?: boolean;
 }

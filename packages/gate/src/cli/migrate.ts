@@ -9,7 +9,7 @@ import { io } from "./io.ts";
 import { offlinePlace } from "./offline-place.ts";
 import { BadInput, notWritten, type Outcome } from "./outcome.ts";
 
-export interface MigrateOptions {
+export interface MigrateCommandOptions {
   /** SVC_DATABASE_URL by default. */
   readonly databaseUrl: string | undefined;
   /** The role with which gates connect. */
@@ -21,7 +21,12 @@ export interface MigrateOptions {
 }
 
 /** `svc-gate migrate`: brings the schema of a database up to this version, while gates are serving from it. */
-export async function migrateCommand({ databaseUrl, role, firstKey, dataDir }: MigrateOptions): Promise<Outcome> {
+export async function migrateCommand({
+  databaseUrl,
+  role,
+  firstKey,
+  dataDir,
+}: MigrateCommandOptions): Promise<Outcome> {
   if (databaseUrl === undefined)
     throw new BadInput("no database is named: set SVC_DATABASE_URL, or give --database-url postgres://...");
   // Refuses before anything is created: a ledger without its first key would leave an unused signing key.

@@ -1,15 +1,15 @@
 import { visible, type EndpointJson, type EndpointsJson } from "../../../core/src/wire/mod.ts";
 import { io } from "./io.ts";
-import { adminPath, askGate, type GateOptions, type WorkTarget } from "./operator.ts";
+import { adminPath, askGate, type OperatorOptions, type WorkTarget } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
-export interface ReplayOptions extends GateOptions {
+export interface NotifyReplayOptions extends OperatorOptions {
   readonly from: string;
   readonly endpoint?: string;
 }
 
 /** `svc-gate notify list` */
-export async function listCommand(options: GateOptions): Promise<Outcome> {
+export async function listCommand(options: OperatorOptions): Promise<Outcome> {
   const body = await askGate(placeOf(options), "GET", adminPath(options.tenant, "notify"));
   if (options.json) return { exitCode: 0, text: JSON.stringify(body) };
   const { rows, endpoints } = body as unknown as EndpointsJson;
@@ -28,7 +28,7 @@ function linesOf({ endpoint, row, waiting, died, dead }: EndpointJson, rows: num
 }
 
 /** `svc-gate notify replay` */
-export async function replayCommand({ from, endpoint, ...options }: ReplayOptions): Promise<Outcome> {
+export async function replayCommand({ from, endpoint, ...options }: NotifyReplayOptions): Promise<Outcome> {
   if (!/^[1-9][0-9]{0,15}$/.test(from)) throw new BadInput("--from must be the number of a row");
   const asked = { from: Number(from), ...(endpoint !== undefined && { endpoint }) };
   const body = await askGate(placeOf(options), "POST", adminPath(options.tenant, "notify/replay"), asked);
@@ -41,7 +41,7 @@ const noEndpoint =
   "no endpoint gets the events of this ledger: a running gate, or this command, reads them from SVC_NOTIFY";
 
 /** In a ledger that no gate serves, the endpoints are those of SVC_NOTIFY. The next gate sends. */
-function placeOf(options: GateOptions): WorkTarget {
+function placeOf(options: OperatorOptions): WorkTarget {
   return { ...options, notify: io().env["SVC_NOTIFY"] || undefined };
 }
 

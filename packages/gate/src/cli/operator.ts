@@ -20,7 +20,7 @@ export interface GateLocation {
 }
 
 /** The options that every operator's command has. */
-export interface GateOptions extends GateLocation {
+export interface OperatorOptions extends GateLocation {
   readonly tenant?: string | undefined;
   readonly json: boolean;
 }
@@ -62,7 +62,7 @@ export async function findGate(
 }
 
 /** Where the gate that serves a data folder listens, and the operator's key to it; undefined if no gate answers there. */
-async function servingIn(dataDir: string, limitMinutes: number): Promise<Address | undefined> {
+async function servingIn(dataDir: string, limitMinutes: number): Promise<GateAccess | undefined> {
   const operator = await readOperatorFile(dataDir);
   if (operator === undefined) return undefined;
   try {
@@ -98,7 +98,7 @@ export function askGate(
   path: string,
   body?: object,
 ): Promise<GateAnswer["body"]> {
-  return withGate(place, async (gate) => accepted(await gate.ask(method, path, body)));
+  return withGate(place, async (gate) => requireAccepted(await gate.ask(method, path, body)));
 }
 
 /**
@@ -144,7 +144,7 @@ export function adminPath(tenant: string | undefined, route: string): string {
 }
 
 /** Returns the body of a gate's answer. @throws {BadInput} if the gate refused the request */
-export function accepted({ status, body }: GateAnswer): GateAnswer["body"] {
+export function requireAccepted({ status, body }: GateAnswer): GateAnswer["body"] {
   if (status !== 200 && status !== 201) throw new BadInput(refusalOf({ status, body }));
   return body;
 }
@@ -155,7 +155,7 @@ export function refusalOf({ status, body }: GateAnswer): string {
   return typeof detail === "string" ? detail : `the gate answered ${status} without a detail`;
 }
 
-interface Address {
+interface GateAccess {
   readonly url: string;
   readonly key: string;
   /** The SHA-256 of the only trusted certificate; null trusts the system's authorities. */
@@ -168,7 +168,7 @@ const answerMinutes = 2;
 /** The gate seems to have accepted the request, but does not answer. */
 class Silent extends BadInput {}
 
-function doorAt({ url, key, certificate }: Address, limitMinutes: number): GateDoor {
+function doorAt({ url, key, certificate }: GateAccess, limitMinutes: number): GateDoor {
   const base = readUrl(url);
   return {
     async ask(method, path, body) {

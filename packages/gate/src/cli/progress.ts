@@ -2,7 +2,7 @@ import { Presets, SingleBar } from "cli-progress";
 import { io } from "./io.ts";
 
 /** The progress of a long command, shown only on a terminal's standard error. */
-export interface Progress extends Disposable {
+export interface ProgressBar extends Disposable {
   at(row: number): void;
 }
 
@@ -10,7 +10,7 @@ export interface Progress extends Disposable {
 export const progressStride = 1024;
 
 /** @param rows the number of rows; undefined if it is unknown */
-export function showProgress(rows: number | undefined, unit = "receipts"): Progress {
+export function showProgress(rows: number | undefined, unit = "receipts"): ProgressBar {
   if (!io().stderr.isTTY || rows === undefined || rows === 0)
     return { at: () => undefined, [Symbol.dispose]: () => undefined };
   const bar = new SingleBar(

@@ -1,13 +1,13 @@
 import { visible, type InForceJson } from "../../../core/src/wire/mod.ts";
-import { adminPath, findGate, refusalOf, type GateOptions } from "./operator.ts";
+import { adminPath, findGate, refusalOf, type OperatorOptions } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
-export interface ReloadOptions extends GateOptions {
+export interface ReloadOptions extends OperatorOptions {
   readonly mode?: string;
 }
 
 /** The answer of POST /admin/reload. */
-interface Reloaded {
+interface ReloadResponse {
   readonly changed: boolean;
   readonly before: InForceJson;
   readonly now: InForceJson;
@@ -31,11 +31,11 @@ export async function reloadCommand(options: ReloadOptions): Promise<Outcome> {
     const text = json ? JSON.stringify(answer.body) : refusalOf(answer);
     return { exitCode: 2, text, forPrograms: json };
   }
-  const reloaded = answer.body as unknown as Reloaded;
+  const reloaded = answer.body as unknown as ReloadResponse;
   return { exitCode: 0, text: json ? JSON.stringify(reloaded) : textOf(reloaded, tenant) };
 }
 
-function textOf({ changed, before, now, counters }: Reloaded, tenant: string | undefined): string {
+function textOf({ changed, before, now, counters }: ReloadResponse, tenant: string | undefined): string {
   // The reload opens a tenant that could not be served, with its present files. No row records a change.
   if (!changed && tenant !== undefined)
     return `tenant ${visible(tenant)} serves ${now.contract} in mode ${now.mode}; no change had to be recorded`;

@@ -16,7 +16,7 @@ export interface RestoreOptions {
 }
 
 /** A ledger of a backup, and the action for it. */
-export type Planned = Restoration & { readonly tenant: string | null };
+export type RestorePlan = Restoration & { readonly tenant: string | null };
 
 /**
  * `svc-gate restore`: copies a backup into a data folder without a ledger, unless an anchor has seen more rows than it
@@ -37,8 +37,8 @@ export async function planAll(
   backup: string,
   { dataDir, pin, seen = [] }: RestoreOptions,
   tenant: string | null | undefined,
-): Promise<readonly Planned[]> {
-  const plans: Planned[] = [];
+): Promise<readonly RestorePlan[]> {
+  const plans: RestorePlan[] = [];
   for (const each of await ledgersOf(backup, tenant)) {
     const { folder, pinFile } = dataFolder.locateLedger(offlinePlace(dataDir, each, pin), each);
     const from = dataFolder.ledgerFolder(backup, each);
@@ -49,7 +49,7 @@ export async function planAll(
 }
 
 /** Existing key files of the folder stay as they are. */
-export async function placeAll(backup: string, dataDir: string, plans: readonly Planned[]): Promise<void> {
+export async function placeAll(backup: string, dataDir: string, plans: readonly RestorePlan[]): Promise<void> {
   for (const plan of plans) {
     await placeRestoration(plan);
     const { here, kept } = keyFilesOf(plan.tenant, dataDir, backup);
@@ -58,7 +58,7 @@ export async function placeAll(backup: string, dataDir: string, plans: readonly 
   }
 }
 
-function divergedText({ divergences, rows, tenant }: Planned, backup: string): string {
+function divergedText({ divergences, rows, tenant }: RestorePlan, backup: string): string {
   const truncated = divergences.filter(({ kind }) => kind === "truncated").map(({ head }) => head);
   const forked = divergences.filter(({ kind }) => kind === "forked").map(({ head }) => head);
   const far = truncated.toSorted((a, b) => b.seq - a.seq)[0];
@@ -76,7 +76,7 @@ function divergedText({ divergences, rows, tenant }: Planned, backup: string): s
   );
 }
 
-function restoredText({ folder, pin, pinFile, rows, seen, tenant }: Planned): string {
+function restoredText({ folder, pin, pinFile, rows, seen, tenant }: RestorePlan): string {
   const ofTenant = tenant === null ? "" : ` (tenant ${tenant})`;
   const what = `restored ${rows} ${rows === 1 ? "row" : "rows"} of ${pin.log} into ${folder}${ofTenant}`;
   const known = seen.toSorted((a, b) => b.seq - a.seq)[0];
@@ -90,7 +90,7 @@ function restoredText({ folder, pin, pinFile, rows, seen, tenant }: Planned): st
 }
 
 /** The key itself is not in a backup, and if its digest is there, a gate creates no other key. */
-function keyText(plans: readonly Planned[], dataDir: string): readonly string[] {
+function keyText(plans: readonly RestorePlan[], dataDir: string): readonly string[] {
   const isThere = (name: string): boolean => existsSync(join(dataDir, name));
   const hasRoot = plans.some(({ tenant }) => tenant === null);
   if (!hasRoot || !isThere(dataFolder.files.keys) || isThere(dataFolder.files.firstKey)) return [];

@@ -1,9 +1,9 @@
 import { stoppedCalls, type EndedByStop, type StopJson, type StopScope } from "../../../core/src/approvals/mod.ts";
 import { visible } from "../../../core/src/wire/mod.ts";
-import { adminPath, askGate, tenantPath, type GateOptions } from "./operator.ts";
+import { adminPath, askGate, tenantPath, type OperatorOptions } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
-export interface StopOptions extends GateOptions {
+export interface StopOptions extends OperatorOptions {
   readonly why?: string | undefined;
   readonly tool: readonly string[];
   readonly key?: string | undefined;

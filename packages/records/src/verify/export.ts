@@ -5,7 +5,7 @@ import type { VerifierKey } from "../../../core/src/record/tree/mod.ts";
 import { visible } from "../../../core/src/wire/mod.ts";
 import { decidedLines, differsText, shownDecided, type DecidedFound } from "../deep/found.ts";
 import type { Outcome } from "../../../gate/src/cli/mod.ts";
-import { progressStride, showProgress, type Progress } from "../../../gate/src/cli/progress.ts";
+import { progressStride, showProgress, type ProgressBar } from "../../../gate/src/cli/progress.ts";
 import { readKeys, type TrustedKeys } from "../trusted-keys.ts";
 import type { VerifyOptions } from "./command.ts";
 
@@ -22,7 +22,7 @@ export function isExport(folder: string): boolean {
 /** `svc-gate verify FOLDER` for an export: offline, with only the folder and the keys. */
 export async function verifyExportCommand(folder: string, options: VerifyExportOptions): Promise<Outcome> {
   const { json, chain, key, witness } = options;
-  let progress: Progress | undefined;
+  let progress: ProgressBar | undefined;
   const report = await verifyExport({
     folder,
     keys: key.length === 0 ? await hintedKeys(folder) : readKeys(key, "log"),

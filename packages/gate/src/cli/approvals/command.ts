@@ -1,19 +1,26 @@
 import { readJson, visible, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
-import { accepted, withGateFor, refusalOf, tenantPath, type GateDoor, type GateOptions } from "../operator.ts";
+import {
+  requireAccepted,
+  withGateFor,
+  refusalOf,
+  tenantPath,
+  type GateDoor,
+  type OperatorOptions,
+} from "../operator.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { boundLines, cardLines, shownText } from "./card.ts";
 
-export interface ListOptions extends GateOptions {
+export interface ListOptions extends OperatorOptions {
   readonly state?: string;
   readonly mine?: boolean;
 }
 
-export interface DecideOptions extends GateOptions {
+export interface DecisionOptions extends OperatorOptions {
   readonly comment?: string;
   readonly hash?: string;
 }
 
-export interface DenyOptions extends DecideOptions {
+export interface DenyOptions extends DecisionOptions {
   readonly scope?: string;
 }
 
@@ -23,7 +30,7 @@ export function listCommand(options: ListOptions): Promise<Outcome> {
     const query = new URLSearchParams({ state: options.state ?? "pending", limit: "100" });
     if (options.mine === true) query.set("mine", "1");
     const answer = await gate.ask("GET", pathOf(options, `?${query.toString()}`));
-    const body = accepted(answer);
+    const body = requireAccepted(answer);
     if (options.json) return { exitCode: 0, text: answer.text ?? "" };
     const approvals = body["approvals"] as readonly Readonly<Record<string, unknown>>[];
     if (approvals.length === 0) return { exitCode: 0, text: `no call is ${options.state ?? "pending"}` };
@@ -46,10 +53,10 @@ function sentText(alias: unknown): string {
 }
 
 /** `svc-gate approvals show` */
-export function showCommand(id: string, options: GateOptions): Promise<Outcome> {
+export function showCommand(id: string, options: OperatorOptions): Promise<Outcome> {
   return withGateFor(options, async (gate) => {
     const answer = await gate.ask("GET", pathOf(options, `/${encodeURIComponent(id)}`));
-    accepted(answer);
+    requireAccepted(answer);
     if (options.json) return { exitCode: 0, text: answer.text ?? "" };
     const read = readJson(answer.text ?? "");
     if (!read.ok) throw new BadInput("the gate's answer cannot be read: is it a gate of this version?");
@@ -137,7 +144,7 @@ function wordOf(value: Json | undefined): string {
 }
 
 /** `svc-gate approvals approve` */
-export function approveCommand(id: string, options: DecideOptions): Promise<Outcome> {
+export function approveCommand(id: string, options: DecisionOptions): Promise<Outcome> {
   const { comment } = options;
   return decide(id, "approve", options, { ...(comment !== undefined && { comment }) });
 }
@@ -152,7 +159,7 @@ export function denyCommand(id: string, options: DenyOptions): Promise<Outcome> 
 function decide(
   id: string,
   decision: "approve" | "deny",
-  options: DecideOptions,
+  options: DecisionOptions,
   body: Readonly<Record<string, unknown>>,
 ): Promise<Outcome> {
   return withGateFor(options, async (gate) => {
@@ -168,20 +175,20 @@ function decide(
   });
 }
 
-async function hashOf(gate: GateDoor, id: string, options: GateOptions): Promise<string> {
-  const shown = accepted(await gate.ask("GET", pathOf(options, `/${encodeURIComponent(id)}`)));
+async function hashOf(gate: GateDoor, id: string, options: OperatorOptions): Promise<string> {
+  const shown = requireAccepted(await gate.ask("GET", pathOf(options, `/${encodeURIComponent(id)}`)));
   return String(shown["hash"]);
 }
 
 /** `svc-gate approvals cancel` */
-export function cancelCommand(id: string, options: GateOptions): Promise<Outcome> {
+export function cancelCommand(id: string, options: OperatorOptions): Promise<Outcome> {
   return withGateFor(options, async (gate) => {
     const answer = await gate.ask("POST", pathOf(options, `/${encodeURIComponent(id)}/cancel`), {});
-    accepted(answer);
+    requireAccepted(answer);
     return { exitCode: 0, text: options.json ? (answer.text ?? "") : `${id} is cancelled` };
   });
 }
 
-function pathOf({ tenant }: GateOptions, rest: string): string {
+function pathOf({ tenant }: OperatorOptions, rest: string): string {
   return `${tenantPath(tenant)}/approvals${rest}`;
 }

@@ -1,11 +1,18 @@
 import type { GrantJson } from "../../../../core/src/approvals/mod.ts";
 import { lengthMs } from "../../server/mod.ts";
 import { visible } from "../../../../core/src/wire/mod.ts";
-import { accepted, withGateFor, refusalOf, tenantPath, type GateDoor, type GateOptions } from "../operator.ts";
+import {
+  requireAccepted,
+  withGateFor,
+  refusalOf,
+  tenantPath,
+  type GateDoor,
+  type OperatorOptions,
+} from "../operator.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
 import { boundLines, shownText } from "./card.ts";
 
-export interface CreateGrantOptions extends GateOptions {
+export interface CreateGrantOptions extends OperatorOptions {
   readonly amount: readonly string[];
   readonly anySession: boolean;
   readonly for?: string;
@@ -16,14 +23,14 @@ export interface CreateGrantOptions extends GateOptions {
 }
 
 /** `svc-gate grants list` */
-export async function listGrantsCommand(options: GateOptions): Promise<Outcome> {
+export async function listGrantsCommand(options: OperatorOptions): Promise<Outcome> {
   const grants = await withGateFor(options, (gate) => grantsOf(gate, options));
   if (options.json) return { exitCode: 0, text: JSON.stringify({ grants }), forPrograms: true };
   return { exitCode: 0, text: grants.length === 0 ? "no grant is in force" : grants.flatMap(linesOf).join("\n") };
 }
 
-async function grantsOf(gate: GateDoor, options: GateOptions): Promise<readonly GrantJson[]> {
-  return accepted(await gate.ask("GET", pathOf(options)))["grants"] as readonly GrantJson[];
+async function grantsOf(gate: GateDoor, options: OperatorOptions): Promise<readonly GrantJson[]> {
+  return requireAccepted(await gate.ask("GET", pathOf(options)))["grants"] as readonly GrantJson[];
 }
 
 function linesOf(grant: GrantJson): readonly string[] {
@@ -42,7 +49,9 @@ function linesOf(grant: GrantJson): readonly string[] {
 /** `svc-gate grants create` */
 export function createGrantCommand(id: string, options: CreateGrantOptions): Promise<Outcome> {
   return withGateFor(options, async (gate) => {
-    const shown = accepted(await gate.ask("GET", `${tenantPath(options.tenant)}/approvals/${encodeURIComponent(id)}`));
+    const shown = requireAccepted(
+      await gate.ask("GET", `${tenantPath(options.tenant)}/approvals/${encodeURIComponent(id)}`),
+    );
     const { uses, pin, free, anySession, preview } = options;
     const answer = await gate.ask("POST", pathOf(options), {
       approval: id,
@@ -94,11 +103,11 @@ function lengthOf(text: string): number {
 }
 
 /** `svc-gate grants approve` */
-export function approveGrantCommand(id: string, options: GateOptions): Promise<Outcome> {
+export function approveGrantCommand(id: string, options: OperatorOptions): Promise<Outcome> {
   return withGateFor(options, async (gate) => {
     const grant = (await grantsOf(gate, options)).find((each) => each.id === id);
     if (grant === undefined) throw new BadInput(`no grant in force has the id ${id}`);
-    const answer = accepted(await gate.ask("POST", `${pathOf(options)}/${id}/approve`, { hash: grant.hash }));
+    const answer = requireAccepted(await gate.ask("POST", `${pathOf(options)}/${id}/approve`, { hash: grant.hash }));
     if (options.json) return { exitCode: 0, text: JSON.stringify(answer), forPrograms: true };
     return {
       exitCode: 0,
@@ -108,13 +117,13 @@ export function approveGrantCommand(id: string, options: GateOptions): Promise<O
 }
 
 /** `svc-gate grants revoke` */
-export function revokeGrantCommand(id: string, options: GateOptions): Promise<Outcome> {
+export function revokeGrantCommand(id: string, options: OperatorOptions): Promise<Outcome> {
   return withGateFor(options, async (gate) => {
-    const answer = accepted(await gate.ask("POST", `${pathOf(options)}/${encodeURIComponent(id)}/revoke`, {}));
+    const answer = requireAccepted(await gate.ask("POST", `${pathOf(options)}/${encodeURIComponent(id)}/revoke`, {}));
     return { exitCode: 0, text: options.json ? JSON.stringify(answer) : `${id} is revoked`, forPrograms: options.json };
   });
 }
 
-function pathOf({ tenant }: GateOptions): string {
+function pathOf({ tenant }: OperatorOptions): string {
   return `${tenantPath(tenant)}/grants`;
 }
