@@ -14,7 +14,7 @@ import { openPostgres, migratePostgres } from "../../packages/gate/src/ledger/in
 import { openLedger, type Database, type Ledger } from "../../packages/gate/src/ledger/mod.ts";
 import { withoutParts } from "../../packages/core/src/record/entry/evidence.ts";
 import { bounds, clientConfig, makePool, transact } from "../../packages/gate/src/ledger/store/postgres/session.ts";
-import { postgresTables, type Read } from "../../packages/gate/src/ledger/store/postgres/tables.ts";
+import { postgresTables, type PipelineReader } from "../../packages/gate/src/ledger/store/postgres/tables.ts";
 import { walkStore } from "../../packages/gate/src/ledger/history/walk.ts";
 import { append, engine, entry, temporaryFolder } from "../support/ledger-fixture.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres-server.ts";
@@ -94,7 +94,7 @@ function erasureOn(there: PostgresServer): void {
         await fill(ledger, 1, 300);
         const id = ids.get(ledger) ?? "";
         let reads = 0;
-        const read: Read = async (...asked) => {
+        const read: PipelineReader = async (...asked) => {
           reads += 1;
           if (reads === 3) {
             // The erasure's row is far behind the end that the walk has reached.

@@ -9,7 +9,7 @@ import pg from "pg";
 import { Ledger } from "../../packages/gate/src/ledger/mod.ts";
 import { leafHash, zeroHash } from "../../packages/core/src/record/entry/leaf.ts";
 import { bounds, clientConfig, makePool, transact } from "../../packages/gate/src/ledger/store/postgres/session.ts";
-import { postgresTables, type Read } from "../../packages/gate/src/ledger/store/postgres/tables.ts";
+import { postgresTables, type PipelineReader } from "../../packages/gate/src/ledger/store/postgres/tables.ts";
 import { walkStore } from "../../packages/gate/src/ledger/history/walk.ts";
 import { leavesOf } from "../../packages/gate/src/ledger/history/table-reads.ts";
 import { openPostgres } from "../../packages/gate/src/ledger/store/postgres/postgres.ts";
@@ -196,7 +196,7 @@ function verifying(there: TestDatabase, database: Database): void {
     test("verify stops at the end that the ledger had, however fast others add rows", async () => {
       const { ledger, store } = await sample(database, "growing");
       const more = entry({ at: ledger.head.at });
-      const grows: Read = async (...asked) => {
+      const grows: PipelineReader = async (...asked) => {
         const found = await transact(pool, "growing", asked, true);
         await append(ledger, [[more, []]]);
         return found;

@@ -6,7 +6,7 @@ import { LedgerRefused } from "../../packages/gate/src/ledger/errors.ts";
 import { readPin } from "../../packages/gate/src/ledger/mod.ts";
 import type { LedgerMistake } from "../../packages/core/src/record/entry/row.ts";
 import { walkStore } from "../../packages/gate/src/ledger/history/walk.ts";
-import { Caller } from "../../packages/gate/src/ledger/store/calls.ts";
+import { WorkerCaller } from "../../packages/gate/src/ledger/store/calls.ts";
 import { SqliteTables } from "../../packages/gate/src/ledger/store/sqlite/tables.ts";
 import { withPromises } from "../../packages/gate/src/ledger/store/tables.ts";
 import type { Verification } from "../../packages/gate/src/ledger/store/store.ts";
@@ -26,7 +26,7 @@ interface Walker {
 export async function startWalker(folder: string, defects: readonly Mutation[] = []): Promise<Walker> {
   const env = { ...process.env, ...mutatedEnvironment(defects) };
   const options = defects.length === 0 ? {} : { execArgv: [`--import=${preload}`], env };
-  const reader = new Caller(
+  const reader = new WorkerCaller(
     new Worker(new URL("../../packages/gate/src/ledger/store/sqlite/reader.ts", import.meta.url), options),
   );
   await reader.call("open", 1, folder);

@@ -4,26 +4,26 @@ import fc from "fast-check";
 import { counterEntry } from "../../packages/gate/src/ledger/store/checksums.ts";
 import type { LedgerStore, StoredEffect } from "../../packages/gate/src/ledger/store/store.ts";
 import {
-  describedTables,
+  tableSpecs,
   keyIn,
   type Column,
-  type Entry,
-  type Key,
+  type TableEntry,
+  type EntryKey,
   type TableName,
   type Tables,
-  type Value,
+  type ColumnValue,
 } from "../../packages/gate/src/ledger/store/tables.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
 import { randomRuns, type RandomRuns } from "./random-test.ts";
 import { storedRow, type Engine } from "./store-suite.ts";
 
 const rows = 40;
-const names = Object.keys(describedTables) as TableName[];
+const names = Object.keys(tableSpecs) as TableName[];
 
-type AnyEntry = Entry<TableName> & Readonly<Record<string, Value | null>>;
+type AnyEntry = TableEntry<TableName> & Readonly<Record<string, ColumnValue | null>>;
 
 /** The entries of each table, in the order of its key. Checksums are left out: an engine in memory has none. */
-type Written = { readonly [T in TableName]: readonly Entry<T>[] };
+type Written = { readonly [T in TableName]: readonly TableEntry<T>[] };
 
 /** Tests that every table of an engine is read as it was written, by page, by key and by column. */
 export function storeTables(name: string, { open }: Pick<Engine, "open">): void {
@@ -77,11 +77,11 @@ async function checkPages(tables: Tables, written: Written, runs: RandomRuns): P
   await fc.assert(
     fc.asyncProperty(choice, async ({ table, after, through, columns, limit }) => {
       const all = written[table] as readonly AnyEntry[];
-      const keyAt = (at: number | null): Key | undefined =>
+      const keyAt = (at: number | null): EntryKey | undefined =>
         at === null ? undefined : keyIn(table, all[at % all.length] as AnyEntry).slice(0, columns);
       const range = { after: keyAt(after), through: keyAt(through), limit };
       const page = (await tables.page(table, range)).map(plain);
-      const isWithin = (key: Key): boolean =>
+      const isWithin = (key: EntryKey): boolean =>
         (range.after === undefined || compare(key, range.after) > 0) &&
         (range.through === undefined || compare(key, range.through) <= 0);
       const expected = all.filter((entry) => isWithin(keyIn(table, entry))).slice(0, limit);
@@ -123,7 +123,7 @@ async function checkEvents(tables: Tables, { effects }: Written): Promise<void> 
       [counter, key, Number(at) + 1, 0],
     ];
   });
-  const before = (place: Key): string =>
+  const before = (place: EntryKey): string =>
     effects.findLast((event) => {
       const key = keyIn("effects", event);
       return key[0] === place[0] && key[1] === place[1] && compare(key, place) < 0;
@@ -188,7 +188,7 @@ async function fill(store: LedgerStore): Promise<Written> {
   for (const text of texts) await store.keepContract(sha256(text), text);
   const { kept } = await store.tables.counters();
   const idOf = new Map(kept.map(({ digest, id }) => [digest, id]));
-  const placeOf = (seq: number): Pick<Entry<"holds">, "at" | "counter" | "key" | "seq"> => {
+  const placeOf = (seq: number): Pick<TableEntry<"holds">, "at" | "counter" | "key" | "seq"> => {
     const { at, counter, key } = event(seq);
     return { counter: idOf.get(counter) ?? 0, key, at, seq };
   };
@@ -225,12 +225,12 @@ function plain<Any extends object>(entry: Any): Any {
 }
 
 function sorted<Any extends object>(table: TableName, entries: readonly Any[]): readonly Any[] {
-  const keyOf = (entry: Any): Key => keyIn(table, entry as unknown as AnyEntry);
+  const keyOf = (entry: Any): EntryKey => keyIn(table, entry as unknown as AnyEntry);
   return entries.toSorted((one, other) => compare(keyOf(one), keyOf(other)));
 }
 
 /** Compares keys value by value; a shorter key bounds only its values. */
-function compare(one: Key, other: Key): number {
+function compare(one: EntryKey, other: EntryKey): number {
   const at = one.findIndex((value, index) => index < other.length && value !== other[index]);
   if (at === -1) return 0;
   return (one[at] ?? 0) < (other[at] ?? 0) ? -1 : 1;

@@ -71,7 +71,7 @@ export async function openHistory({
 
 /** The rows of a ledger through the last one when it was opened. */
 export function ledgerHistory(ledger: LedgerHistory): History {
-  const kept = new Map(ledger.kept.map((counter) => [counter.digest, counter]));
+  const kept = new Map(ledger.counters.map((counter) => [counter.digest, counter]));
   return {
     ...ledger,
     scan: (from) => rowsThrough(ledger.rows, ledger.scan(from)),

@@ -12,7 +12,7 @@ import type { LedgerMistake } from "../../../packages/core/src/record/entry/row.
 import { walkStore } from "../../../packages/gate/src/ledger/history/walk.ts";
 import { openLedger, type Ledger } from "../../../packages/gate/src/ledger/mod.ts";
 import { SqliteTables } from "../../../packages/gate/src/ledger/store/sqlite/tables.ts";
-import { tablesBy, withPromises } from "../../../packages/gate/src/ledger/store/tables.ts";
+import { makeTables, withPromises } from "../../../packages/gate/src/ledger/store/tables.ts";
 import { control } from "../../support/controls/control.ts";
 import { eraseOn } from "../../support/erasure-suite.ts";
 import {
@@ -78,7 +78,7 @@ async function walkOver(folder: string, place: number, act: () => Promise<unknow
   const tables = withPromises(new SqliteTables(database));
   let reads = 0;
   let before: Promise<unknown> = Promise.resolve();
-  const beside = tablesBy((method, ...args) => {
+  const beside = makeTables((method, ...args) => {
     const read = before.then(async () => {
       reads += 1;
       if (reads === place) await act();

@@ -69,14 +69,14 @@ export interface TransactionContext {
   readonly grants: readonly Grant[];
   readonly digest: (key: string) => string;
   readonly counterOf: (counter: Omit<StoredCounter, "digest">) => StoredCounter;
-  readonly committed: (reached: Reached) => void;
+  readonly committed: (reached: CommittedState) => void;
 }
 
 /** A tree's size and root, which the head's signature covers. */
 export type TreeHead = Pick<Checkpoint, "size" | "root">;
 
 /** The ledger after a transaction with rows. */
-export interface Reached {
+export interface CommittedState {
   readonly head: LedgerHead;
   readonly leaf: string;
   readonly tree: Frontier;

@@ -45,12 +45,12 @@ export async function inspectSharedLedger(place: DatabaseLocation): Promise<Ledg
   return { ...(await opened.store.verify(1, [])), anchored: undefined };
 }
 
-interface Existing extends AsyncDisposable {
+interface SharedStore extends AsyncDisposable {
   readonly store: LedgerStore;
   readonly close: () => Promise<void>;
 }
 
-async function openExisting({ url, ledger }: DatabaseLocation): Promise<Existing> {
+async function openExisting({ url, ledger }: DatabaseLocation): Promise<SharedStore> {
   await using stack = new AsyncDisposableStack();
   const database = stack.adopt(await openPostgres({ url, connectionsMax }), (each) => each.close());
   const store = stack.adopt(await database.open({ ledger, log: undefined, mustExist: true }), (each) => each.close());

@@ -4,17 +4,17 @@ import { leafHash, parseLeaf, zeroHash } from "../../../core/src/record/entry/le
 import type { HeadPin, PinnedHead } from "./history/pin.ts";
 import { rowsOf, type Rows } from "./history/history.ts";
 import { hashReader, leavesOf } from "./history/table-reads.ts";
-import type { DeliveryNotes, KeyNotes, LedgerStore, Scrubbed, Verification } from "./store/store.ts";
+import type { DeliveryNotes, KeyNotes, LedgerStore, ScrubResult, Verification } from "./store/store.ts";
 import type { StoredCounter, StoredHead, Tables } from "./store/tables.ts";
 import type { InTurn } from "./store/steps.ts";
-import { Standing } from "./standing.ts";
+import { StopsAndGrants } from "./standing.ts";
 import { keyDigester } from "./key-digests.ts";
 import type { OpenSigner, SignerChange } from "./signing/signer.ts";
 import { Frontier } from "../../../core/src/record/tree/merkle.ts";
 import type { VerifierKey } from "../../../core/src/record/tree/note.ts";
 import type { Signer } from "./signing/signing-key.ts";
 import { entryBundle, levelSize, tileWidth, type HashReader, type Tile } from "../../../core/src/record/tree/tiles.ts";
-import { AppendTransaction, type LedgerHead, type Reached, type TreeHead } from "./append-transaction.ts";
+import { AppendTransaction, type LedgerHead, type CommittedState, type TreeHead } from "./append-transaction.ts";
 import type { FoldedEvent } from "./entries.ts";
 
 export interface LedgerCheck extends Verification {
@@ -82,7 +82,7 @@ export class Ledger {
   #checkpoint: string;
   readonly #headWatchers: ((head: SignedHead) => void)[] = [];
   #certain: LedgerParts["certain"];
-  readonly #standing: Standing;
+  readonly #standing: StopsAndGrants;
   /** Reads hashes of the tree, from which any proof can be made; rejects if they do not exist. */
   readonly hashes: HashReader;
 
@@ -107,7 +107,7 @@ export class Ledger {
     this.#checkpoint = this.#sign({ size: parts.tree.size, root: parts.tree.root() });
     this.keyDigest = keyDigester(parts.store.opened.counterSecret);
     const size = async (): Promise<number> => (this.isShared ? this.signedSize() : 0);
-    this.#standing = new Standing(this.tables, this.keyDigest, size);
+    this.#standing = new StopsAndGrants(this.tables, this.keyDigest, size);
     this.hashes = hashReader(this.tables);
   }
 
@@ -196,7 +196,7 @@ export class Ledger {
   }
 
   /** The stops and grants when this gate last wrote or read the ledger. */
-  get standing(): Readonly<Pick<Standing, "grants" | "now" | "stops">> {
+  get standing(): Readonly<Pick<StopsAndGrants, "grants" | "now" | "stops">> {
     return this.#standing;
   }
 
@@ -205,7 +205,7 @@ export class Ledger {
   }
 
   /** Moves to the head of a commit. The commit also makes all earlier rows certain, on every required standby. */
-  #advance({ head, leaf, tree, checkpoint, stops, grants }: Reached): void {
+  #advance({ head, leaf, tree, checkpoint, stops, grants }: CommittedState): void {
     this.#head = head;
     this.#headLeaf = leaf;
     this.#tree = tree;
@@ -218,10 +218,10 @@ export class Ledger {
 
   /** Moves the pin to the head. */
   pinHead(): void {
-    this.#parts.pin?.follow(() => this.#pinned());
+    this.#parts.pin?.follow(() => this.#makePinnedHead());
   }
 
-  #pinned(): PinnedHead {
+  #makePinnedHead(): PinnedHead {
     const { seq, hash: of } = this.#head;
     const root = this.#tree.root().toString("base64");
     return { log: this.name, seq, hash: of, root, checkpoint: this.#checkpoint };
@@ -275,7 +275,7 @@ export class Ledger {
   }
 
   /** Clears the store's files of erased data, as far as possible; @see LedgerStore.scrub */
-  scrub(rewrite: boolean): Promise<Scrubbed> {
+  scrub(rewrite: boolean): Promise<ScrubResult> {
     return this.#store.scrub(rewrite);
   }
 

@@ -43,7 +43,7 @@ export {
 export { missingCheckpoint, otherSigningKey } from "./history/folder-check.ts";
 export { readPin, type PinReading } from "./history/pin.ts";
 export type { ReceiptQuery } from "./history/query.ts";
-export type { EventPosition, InForce, Scrubbed, StoredEffect } from "./store/store.ts";
+export type { EventPosition, InForce, ScrubResult as Scrubbed, StoredEffect } from "./store/store.ts";
 export type { ApprovalQuery, KeptCounter } from "./store/tables.ts";
 export type { InTurn } from "./store/steps.ts";
 export { flushFile, flushFolder, makeFolders, replaceFile } from "./files/durable-file.ts";

@@ -19,13 +19,13 @@ export interface Loss {
   readonly lost: readonly [from: number, to: number | null];
   readonly pin: Pin | undefined;
   /** Checkpoints that cover lost rows. */
-  readonly checkpoints: readonly Seen[];
+  readonly checkpoints: readonly LostHead[];
   /** The first row that differs from the observed one; undefined if rows are only missing. */
   readonly forked: number | undefined;
 }
 
 /** A head that identifies a loss: the hash of a row, or the root of a tree. */
-type Seen = readonly [seq: number, hash: string];
+type LostHead = readonly [seq: number, hash: string];
 
 /** An open ledger that is behind an observed head or forked from it. Nobody else has it open. */
 export interface PastPin {
@@ -88,7 +88,7 @@ export async function openPastPin(options: LedgerOptions, askOthers: AskOthers):
 
 /** Returns the loss. A forked row only proves that it differs itself: rows before it may differ, too. */
 function lossOf(last: number, pin: Pin | undefined, diverged: readonly Divergence[]): Loss {
-  const checkpoints = diverged.filter(({ head }) => head.hash === undefined).map(({ head }) => seenOf(head));
+  const checkpoints = diverged.filter(({ head }) => head.hash === undefined).map(({ head }) => toLostHead(head));
   if (diverged.length === 0) return { lost: [last + 1, null], pin, checkpoints, forked: undefined };
   const forks = diverged.filter(({ kind }) => kind === "forked").map(({ head }) => head.seq);
   const forked = forks.length === 0 ? undefined : Math.min(...forks);
@@ -96,7 +96,7 @@ function lossOf(last: number, pin: Pin | undefined, diverged: readonly Divergenc
   return { lost: [forked ?? last + 1, to], pin, checkpoints, forked };
 }
 
-function seenOf({ hash, root, seq }: Pick<ObservedHead, "hash" | "root" | "seq">): Seen {
+function toLostHead({ hash, root, seq }: Pick<ObservedHead, "hash" | "root" | "seq">): LostHead {
   return [seq, hash ?? root ?? ""];
 }
 
@@ -123,7 +123,7 @@ export function statedLosses(changes: readonly Pick<RecordedChange, "act" | "at"
       ...checkpoints.map((seen) => seen.join(" ")),
     ]),
   );
-  const names: StatedLosses["names"] = (head) => named.has(seenOf(head).join(" "));
+  const names: StatedLosses["names"] = (head) => named.has(toLostHead(head).join(" "));
   return {
     names,
     covers: (head) =>
@@ -140,7 +140,7 @@ export interface ResumeRow {
   /** Undefined in a row that only resets counters. */
   readonly lost: readonly [from: number, to: number | null] | undefined;
   readonly pin: Pick<Pin, "hash" | "seq"> | null;
-  readonly checkpoints: readonly Seen[];
+  readonly checkpoints: readonly LostHead[];
   /** Counters that count from zero after this row, by digest, with their names. */
   readonly reset: ReadonlyMap<string, string>;
   /** Counters that are unknown up to this row. */

@@ -6,7 +6,7 @@ import { findRows } from "./history/table-reads.ts";
 import type { Tables } from "./store/tables.ts";
 
 /** The stops and grants of a ledger: a fold of its rows up to one of them. */
-export class Standing {
+export class StopsAndGrants {
   readonly #tables: Pick<Tables, "find">;
   readonly #digest: (text: string) => string;
   readonly #size: () => Promise<number>;
@@ -27,7 +27,7 @@ export class Standing {
   }
 
   /** The same after the rows that other gates have added. */
-  async now(): Promise<Readonly<Pick<Standing, "grants" | "stops">>> {
+  async now(): Promise<Readonly<Pick<StopsAndGrants, "grants" | "stops">>> {
     await this.follow(await this.#size());
     return this;
   }

@@ -56,7 +56,7 @@ export class StoredCounters {
 
   constructor(ledger: LedgerHistory) {
     this.#ledger = ledger;
-    this.#kept = new Map(ledger.kept.map((counter) => [counter.digest, counter]));
+    this.#kept = new Map(ledger.counters.map((counter) => [counter.digest, counter]));
   }
 
   /** Notes counters that were unknown when a check was decided. */
@@ -278,7 +278,7 @@ export async function storedValues(
   lookups: readonly CounterLookup[],
   { at, seq }: Leaf,
 ): Promise<readonly (string | undefined)[]> {
-  const kept = new Map(ledger.kept.map((counter) => [counter.digest, counter]));
+  const kept = new Map(ledger.counters.map((counter) => [counter.digest, counter]));
   const windows = lookups.map(({ counter, key, after }) => {
     const { resetThrough = -1 } = kept.get(counter) ?? {};
     const start = Math.max(after, resetThrough < at ? resetThrough : -1);

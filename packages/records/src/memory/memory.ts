@@ -18,13 +18,13 @@ import {
   type KeyNotes,
   type LedgerStore,
   type OpenedStore,
-  type Scrubbed,
+  type ScrubResult,
   type StoredEffect,
   type StoreTransaction,
   type Verification,
 } from "../../../gate/src/ledger/engine.ts";
 import type { StoredCounter } from "../../../gate/src/ledger/engine.ts";
-import { withPromises, type Entry, type Tables } from "../../../gate/src/ledger/engine.ts";
+import { withPromises, type TableEntry, type Tables } from "../../../gate/src/ledger/engine.ts";
 import { keptApprovals, MemoryReads } from "./reads.ts";
 import { MemoryTables } from "./tables.ts";
 
@@ -155,7 +155,7 @@ export class MemoryStore implements LedgerStore {
     return new Walk(new StoreSource(this.tables, false), { from, anchors }).run();
   }
 
-  async scrub(): Promise<Scrubbed> {
+  async scrub(): Promise<ScrubResult> {
     return "clean";
   }
 
@@ -198,7 +198,7 @@ function dueApprovals(tables: MemoryTables, at: number): readonly KeptApproval[]
 }
 
 function findApprovals(tables: MemoryTables, { attaches, rows, keys, at }: ApprovalLookup): ApprovalsFound {
-  const mattersAt = ({ ends }: Entry<"approvals">): boolean => ends !== null && ends > at;
+  const mattersAt = ({ ends }: TableEntry<"approvals">): boolean => ends !== null && ends > at;
   const kept = keptApprovals(
     tables,
     (each) =>

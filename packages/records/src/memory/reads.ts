@@ -12,16 +12,16 @@ import {
   type Column,
   type Counters,
   type Description,
-  type Entry,
+  type TableEntry,
   type EventTally,
-  type Key,
-  type Range,
+  type EntryKey,
+  type EntryRange,
   type RowQuery,
   type RowSlice,
   type TableName,
   type Tables,
   type TablesHead,
-  type Value,
+  type ColumnValue,
   type WaitingApprovals,
 } from "../../../gate/src/ledger/engine.ts";
 import type { MemoryTables } from "./tables.ts";
@@ -53,25 +53,25 @@ export class MemoryReads implements WithoutPromises<Tables> {
 
   page<T extends TableName, C extends Column<T>>(
     table: T,
-    range: Range,
+    range: EntryRange,
     columns?: readonly C[],
-  ): readonly Pick<Entry<T>, C>[] {
+  ): readonly Pick<TableEntry<T>, C>[] {
     const { after, through, limit } = range;
-    const isWithin = (key: Key): boolean =>
+    const isWithin = (key: EntryKey): boolean =>
       (after === undefined || compare(key, after) > 0) && (through === undefined || compare(key, through) <= 0);
     // The rows are in their order already, and many.
     const [from = 0] = table === "receipts" ? (after ?? []) : [];
     const all = table === "receipts" ? sliceOf(this.#tables.rows, Math.max(Number(from), 0), 1) : this.#entries(table);
-    const entries = (all as readonly Entry<T>[]).map((entry) => ({ entry, key: keyIn(table, entry) }));
+    const entries = (all as readonly TableEntry<T>[]).map((entry) => ({ entry, key: keyIn(table, entry) }));
     const within = entries.filter(({ key }) => isWithin(key)).toSorted((one, other) => compare(one.key, other.key));
     return within.slice(0, limit).map(({ entry }) => selected(entry, columns));
   }
 
   at<T extends TableName, C extends Column<T>>(
     table: T,
-    keys: readonly Key[],
+    keys: readonly EntryKey[],
     columns?: readonly C[],
-  ): readonly (Pick<Entry<T>, C> | undefined)[] {
+  ): readonly (Pick<TableEntry<T>, C> | undefined)[] {
     const find = this.#finder(table);
     return keys.map((key) => {
       const entry = find(key);
@@ -79,7 +79,7 @@ export class MemoryReads implements WithoutPromises<Tables> {
     });
   }
 
-  where<T extends TableName>(table: T, column: Column<T>, values: readonly Value[]): readonly Entry<T>[] {
+  where<T extends TableName>(table: T, column: Column<T>, values: readonly ColumnValue[]): readonly TableEntry<T>[] {
     const find = this.#finder(table);
     if (keyOf(table).join() === column) return values.flatMap((value) => find([value]) ?? []);
     const found = Map.groupBy(this.#entries(table), (entry): unknown => entry[column]);
@@ -87,23 +87,23 @@ export class MemoryReads implements WithoutPromises<Tables> {
   }
 
   /** Finds entries by their keys. */
-  #finder<T extends TableName>(table: T): (key: Key) => Entry<T> | undefined {
+  #finder<T extends TableName>(table: T): (key: EntryKey) => TableEntry<T> | undefined {
     const { kept, rows } = this.#tables;
-    const find = (key: Key): unknown =>
+    const find = (key: EntryKey): unknown =>
       table === "receipts" ? rows[Number(key[0]) - 1] : kept[table as keyof typeof kept].get(keyText(key));
-    if (table === "receipts" || table in kept) return (key) => find(key) as Entry<T> | undefined;
+    if (table === "receipts" || table in kept) return (key) => find(key) as TableEntry<T> | undefined;
     const found = new Map(this.#entries(table).map((entry) => [keyText(keyIn(table, entry)), entry]));
     return (key) => found.get(keyText(key));
   }
 
-  tally(_after: Key | undefined, through: number): EventTally {
+  tally(_after: EntryKey | undefined, through: number): EventTally {
     const last = this.#tables.rows.length;
     const events = this.#entries("effects");
     const [live, beyond] = [through, last].map((row) => events.filter(({ seq }) => seq <= row).length);
     return { to: undefined, live: live ?? 0, folded: 0, beyond: events.length - (beyond ?? 0), last };
   }
 
-  totals(places: readonly Key[]): readonly (string | undefined)[] {
+  totals(places: readonly EntryKey[]): readonly (string | undefined)[] {
     const { counters } = this.#tables;
     const digests = new Map(counters.counters.map(({ digest, id }) => [id, digest]));
     return counters.totals(
@@ -113,7 +113,7 @@ export class MemoryReads implements WithoutPromises<Tables> {
     );
   }
 
-  #entries<T extends TableName>(table: T): readonly Entry<T>[] {
+  #entries<T extends TableName>(table: T): readonly TableEntry<T>[] {
     const { counters, rows } = this.#tables;
     const all: Readonly<Partial<Record<TableName, () => Iterable<unknown>>>> = {
       receipts: () => rows,
@@ -121,7 +121,7 @@ export class MemoryReads implements WithoutPromises<Tables> {
       ...counters.entries,
     };
     const entries = all[table]?.() ?? this.#tables.kept[table as keyof MemoryTables["kept"]].values();
-    return [...entries] as readonly Entry<T>[];
+    return [...entries] as readonly TableEntry<T>[];
   }
 
   find({ before, from = 1, limit, ...query }: RowQuery): RowSlice {
@@ -151,7 +151,7 @@ export class MemoryReads implements WithoutPromises<Tables> {
     const waiting = [...kept.approvals.values()].filter(
       ({ status, ends }) => status === "pending" && (ends ?? 0) > now,
     );
-    const isLate = ({ seq, ends }: Entry<"approvals">): boolean =>
+    const isLate = ({ seq, ends }: TableEntry<"approvals">): boolean =>
       2 * now - (ends ?? 0) > (parseLeaf(rows[seq - 1]?.leaf ?? "")?.at ?? Infinity);
     return { calls: waiting.length, late: waiting.filter(isLate).length };
   }
@@ -166,7 +166,7 @@ function selected<Any, C extends keyof Any>(entry: Any, columns: readonly C[] | 
 /** The approvals that fit, with the rows that asked. */
 export function keptApprovals(
   { kept, rows }: MemoryTables,
-  isWanted: (approval: Entry<"approvals">) => boolean,
+  isWanted: (approval: TableEntry<"approvals">) => boolean,
 ): readonly KeptApproval[] {
   return [...kept.approvals.values()].filter(isWanted).flatMap(({ seq, record }) => {
     const row = rows[seq - 1];
@@ -175,7 +175,7 @@ export function keptApprovals(
 }
 
 /** Compares keys by their values, one after the other. */
-function compare(one: Key, other: Key): number {
+function compare(one: EntryKey, other: EntryKey): number {
   for (const [index, value] of one.entries()) {
     const against = other[index];
     if (against !== undefined && value !== against) return value < against ? -1 : 1;

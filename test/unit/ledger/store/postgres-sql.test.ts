@@ -18,12 +18,7 @@ import {
   readRows,
   statements,
 } from "../../../../packages/gate/src/ledger/store/postgres/sql.ts";
-import {
-  columnsOf,
-  describedTables,
-  keyOf,
-  type TableName,
-} from "../../../../packages/gate/src/ledger/store/tables.ts";
+import { columnsOf, tableSpecs, keyOf, type TableName } from "../../../../packages/gate/src/ledger/store/tables.ts";
 import { control } from "../../../support/controls/control.ts";
 
 await loadModule();
@@ -177,7 +172,7 @@ const filters = [undefined, "ALLOW", "BLOCK"].flatMap((verdict) =>
   ),
 );
 /** The reads of each table, with all its columns and with one, and pages with each kind of bound. */
-const reads = (Object.keys(describedTables) as TableName[]).flatMap((table) => {
+const reads = (Object.keys(tableSpecs) as TableName[]).flatMap((table) => {
   const [key, every] = [keyOf(table), columnsOf(table)];
   const bounds = [undefined, key.slice(0, 1), key];
   return [every, every.slice(-1)].flatMap((columns) => [

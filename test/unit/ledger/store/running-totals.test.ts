@@ -37,7 +37,7 @@ test("only a counter that every new row updates becomes known again, and it keep
 
 test("an event is a fault if its counter is not kept, or if the latest total of its key was not read", () => {
   const totals = new RunningTotals();
-  assert.throws(() => totals.missing([event(1)], new Map()), Fault);
+  assert.throws(() => totals.findMissing([event(1)], new Map()), Fault);
   assert.throws(() => totals.add([event(1)], new Map([["c", known]]), false), Fault);
 });
 

@@ -36,19 +36,19 @@ import { stopActIn } from "../../../../core/src/record/entry/stop-rows.ts";
 import { readCall, readEffects } from "../../../../core/src/record/entry/verifier.ts";
 import { canonical, type Canonical } from "../../../../core/src/wire/mod.ts";
 import type { Tables } from "../store/tables.ts";
-import { readFor } from "./findings.ts";
+import { reportDamageAt } from "./findings.ts";
 import { GrantWalk, unlawful } from "./grant-walk.ts";
 import { approvalsAt, pagesOf, rowsAt, type TabledApproval } from "./table-reads.ts";
 
 /** A row and the row that it is about; of a use, also the approval that this row must have used. */
-interface Unmet {
+interface ApprovalReference {
   readonly seq: number;
   readonly row: number;
   readonly approval?: number;
   readonly denial?: Denial;
 }
 
-interface Opened {
+interface TrackedApproval {
   readonly approval: Approval;
   readonly reservations: TabledApproval["reservations"];
 }
@@ -62,14 +62,14 @@ const sliceApprovals = 64;
 export class ApprovalWalk {
   readonly #tables: Tables;
   readonly #digest: (text: string) => string;
-  readonly #open = new Map<number, Opened>();
+  readonly #open = new Map<number, TrackedApproval>();
   /** The row of the check that used an approval, until the act that says so. */
   readonly #used = new Map<number, number>();
   #ended: Approval[] = [];
   /** The last check whose outcome was erased: it may have been a repeat of any call that waited then. */
   #erasedRepeat = 0;
   /** Rows about the approval of a row that opened none, as far as the walk knows. */
-  #unmet: Unmet[] = [];
+  #unmet: ApprovalReference[] = [];
   #stops: Stops = noStops;
   readonly #grants: GrantWalk;
 
@@ -83,7 +83,7 @@ export class ApprovalWalk {
   /** Takes the next row, whose evidence is verified. */
   take(leaf: Leaf, row: StoredRow): LedgerMistake | undefined {
     if (leaf.kind === "change") return this.#act(leaf, row);
-    const stray = leaf.kind === "check" ? this.#stopped(leaf, row) : undefined;
+    const stray = leaf.kind === "check" ? this.#checkStops(leaf, row) : undefined;
     if (stray !== undefined) return stray;
     if (leaf.kind === "check" && mayAsk(leaf)) {
       if (missingParts(row.evidence).includes("outcome")) this.#erasedRepeat = leaf.seq;
@@ -109,7 +109,7 @@ export class ApprovalWalk {
   }
 
   /** A call in the scope of a stop must be blocked, and only such a call may say that it was stopped. */
-  #stopped(leaf: Leaf, row: StoredRow): LedgerMistake | undefined {
+  #checkStops(leaf: Leaf, row: StoredRow): LedgerMistake | undefined {
     const { answered, key, seq, verdict } = leaf;
     const { active } = this.#stops;
     // Only a stricter answer than the verdict needs a reason.
@@ -219,7 +219,7 @@ export class ApprovalWalk {
           return { seq, problem: "the tables of approvals differ from the rows", expected, found: told };
       }
     }
-    const closed = ended.map((approval): Opened => ({ approval, reservations: [] }));
+    const closed = ended.map((approval): TrackedApproval => ({ approval, reservations: [] }));
     return (await this.#grants.step()) ?? this.#compare(closed, undefined);
   }
 
@@ -234,7 +234,7 @@ export class ApprovalWalk {
       const broken = await this.#compare(open.slice(from, from + sliceApprovals), through);
       if (broken !== undefined) return broken;
     }
-    return readFor(
+    return reportDamageAt(
       through + 1,
       async () => (await this.#strayApproval(through)) ?? (await this.#findStrayReservation(through)),
     );
@@ -265,11 +265,11 @@ export class ApprovalWalk {
   }
 
   async #rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
-    return readFor(rows, () => rowsAt(this.#tables, rows));
+    return reportDamageAt(rows, () => rowsAt(this.#tables, rows));
   }
 
   async #approvalsAt(rows: readonly number[]): Promise<readonly TabledApproval[]> {
-    return readFor(rows, () => approvalsAt(this.#tables, rows));
+    return reportDamageAt(rows, () => approvalsAt(this.#tables, rows));
   }
 
   /** True if the row was erased, and its approval is gone meanwhile, or a denial that holds without its call. */
@@ -286,7 +286,10 @@ export class ApprovalWalk {
   }
 
   /** @param through the last row of the walk if the approvals are open; undefined if they have ended */
-  async #compare(approvals: readonly Opened[], through: number | undefined): Promise<LedgerMistake | undefined> {
+  async #compare(
+    approvals: readonly TrackedApproval[],
+    through: number | undefined,
+  ): Promise<LedgerMistake | undefined> {
     if (approvals.length === 0) return undefined;
     const rows = approvals.map(({ approval }) => approval.row);
     const tabled = new Map((await this.#approvalsAt(rows)).map((each) => [each.seq, each]));

@@ -5,8 +5,16 @@ import { parseLeaf } from "../../../../core/src/record/entry/leaf.ts";
 import { readEffects, type RecordedEffect } from "../../../../core/src/record/entry/verifier.ts";
 import { isEvent } from "../../../../core/src/record/entry/outcome-rows.ts";
 import { foldChecksum } from "../store/checksums.ts";
-import { keyIn, keyText, type Counters, type Entry, type Key, type Range, type Tables } from "../store/tables.ts";
-import { readFor } from "./findings.ts";
+import {
+  keyIn,
+  keyText,
+  type Counters,
+  type TableEntry,
+  type EntryKey,
+  type EntryRange,
+  type Tables,
+} from "../store/tables.ts";
+import { reportDamageAt } from "./findings.ts";
 import { pagesOf, rowsAt } from "./table-reads.ts";
 
 /** An event that a row recorded. */
@@ -54,7 +62,7 @@ export class CounterWalk {
    *
    * @param seq the row to report
    */
-  damaged(seq: number): LedgerMistake | undefined {
+  findDamage(seq: number): LedgerMistake | undefined {
     const { damaged } = this.#counters;
     if (damaged === undefined) return undefined;
     const problem = `the description of the counter ${damaged.id} was changed`;
@@ -80,8 +88,8 @@ export class CounterWalk {
     const places = asked.filter(({ withBefore }) => withBefore).map(({ key }) => key);
     const rowOf = ([, , , seq]: (typeof keys)[number]): number => seq;
     const [stored, totals] = await Promise.all([
-      readFor(keys.map(rowOf), () => this.#tables.at("effects", keys, ["total", "folded"])),
-      readFor(places.map(rowOf), () => this.#tables.totals(places)),
+      reportDamageAt(keys.map(rowOf), () => this.#tables.at("effects", keys, ["total", "folded"])),
+      reportDamageAt(places.map(rowOf), () => this.#tables.totals(places)),
     ]);
     let place = 0;
     for (const [index, { id, of, hasFolds, withBefore }] of asked.entries()) {
@@ -89,7 +97,7 @@ export class CounterWalk {
       const { total: kept, folded } = stored[index] ?? {};
       const total = folded === null ? kept : undefined;
       const before = withBefore ? totals[place++] : this.#totals.get(of);
-      if (this.#counters.damaged?.id === id) return this.damaged(seq);
+      if (this.#counters.damaged?.id === id) return this.findDamage(seq);
       const expected = sum(before, amount);
       const problem = "a counter's total differs from its receipts";
       if (total !== expected) return { seq, problem, expected, found: total ?? "no such event" };
@@ -110,10 +118,10 @@ export class CounterWalk {
    * @param through the last row of the walk; events of later rows are ignored
    */
   rest(through: number): Promise<LedgerMistake | undefined> {
-    return readFor(through + 1, async () => {
+    return reportDamageAt(through + 1, async () => {
       const folded = new Map<number, number>();
       let live = 0;
-      let after: Key | undefined;
+      let after: EntryKey | undefined;
       do {
         const tally = await this.#tables.tally(after, through);
         if (tally.beyond > 0) return beyond(tally.last + 1);
@@ -122,13 +130,13 @@ export class CounterWalk {
         if (broken !== undefined) return broken;
         after = tally.to;
       } while (after !== undefined);
-      if (live !== this.#events) return this.#unrecorded(live, through);
+      if (live !== this.#events) return this.#findUnrecordedEvent(live, through);
       return (await this.#foldedCounts(folded, through)) ?? (await this.#unnamedContract(through));
     });
   }
 
   /** An event of a fold protects itself: no row recorded it under its counter. @param counts of each counter */
-  async #folds(range: Partial<Range>, counts: Map<number, number>): Promise<LedgerMistake | undefined> {
+  async #folds(range: Partial<EntryRange>, counts: Map<number, number>): Promise<LedgerMistake | undefined> {
     for await (const events of pagesOf(this.#tables, "effects", range)) {
       const [first] = events;
       const [[total], { kept }] = await Promise.all([
@@ -176,9 +184,9 @@ export class CounterWalk {
   }
 
   /** Finds the first row with an event that it did not record. */
-  async #unrecorded(live: number, through: number): Promise<LedgerMistake> {
+  async #findUnrecordedEvent(live: number, through: number): Promise<LedgerMistake> {
     const ids = new Map(this.#counters.kept.map(({ digest, id }) => [digest, id]));
-    let first: Entry<"effects"> | undefined;
+    let first: TableEntry<"effects"> | undefined;
     for await (const events of pagesOf(this.#tables, "effects")) {
       const rows = [...new Set(events.map(({ seq }) => seq))];
       const found = await rowsAt(this.#tables, rows);

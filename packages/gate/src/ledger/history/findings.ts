@@ -22,7 +22,10 @@ export function unreadable(seq: number, { message }: Unreadable): LedgerMistake 
  * @param row the row to report if an entry cannot be read; or that of each key of the call
  * @throws {BrokenHere} if something cannot be read
  */
-export async function readFor<Value>(row: number | readonly number[], read: () => Promise<Value>): Promise<Value> {
+export async function reportDamageAt<Value>(
+  row: number | readonly number[],
+  read: () => Promise<Value>,
+): Promise<Value> {
   try {
     return await read();
   } catch (error) {

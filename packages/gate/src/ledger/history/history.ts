@@ -57,7 +57,7 @@ export interface LedgerHistory extends Rows, AsyncDisposable {
   /** Returns the digest of a counter's key, as it is in effects. */
   keyDigest(key: string): string;
   /** The counters at the time of opening. They contain no events of rows after `rows`. */
-  readonly kept: readonly KeptCounter[];
+  readonly counters: readonly KeptCounter[];
   /** The verifier key on record for its heads; undefined before the first. */
   readonly signer: string | undefined;
   /** The note about the first key; undefined if there is none, and in a database. */
@@ -117,7 +117,7 @@ export async function historyOf(
     rows,
     tables,
     keyDigest: keyDigester(counterSecret),
-    kept,
+    counters: kept,
     signer,
     firstKey,
     hashes: hashReader(tables),

@@ -10,11 +10,11 @@ import { leafHash, parseLeaf, type Leaf } from "../../../../core/src/record/entr
 import type { LedgerMistake, StoredRow } from "../../../../core/src/record/entry/row.ts";
 import { readEffects, type RecordedEffect } from "../../../../core/src/record/entry/verifier.ts";
 import { takenChecksum } from "../store/checksums.ts";
-import { type Counters, type Entry, type Tables } from "../store/tables.ts";
-import { readFor } from "./findings.ts";
+import { type Counters, type TableEntry, type Tables } from "../store/tables.ts";
+import { reportDamageAt } from "./findings.ts";
 import { pagesOf } from "./table-reads.ts";
 
-interface Pending {
+interface PendingOutcome {
   readonly leaf: Leaf;
   readonly outcome: Outcome;
   readonly effects: readonly RecordedEffect[];
@@ -26,7 +26,7 @@ type RowAt = (seq: number) => { readonly leaf: Leaf; readonly hash: string; read
 export class OutcomeWalk {
   readonly #tables: Tables;
   #counters: Counters = { kept: [], damaged: undefined };
-  #pending: Pending[] = [];
+  #pending: PendingOutcome[] = [];
 
   constructor(tables: Tables) {
     this.#tables = tables;
@@ -59,8 +59,8 @@ export class OutcomeWalk {
     return undefined;
   }
 
-  #at<T extends "outcomes" | "receipts">(table: T, rows: readonly number[]): Promise<readonly Entry<T>[]> {
-    return readFor(rows, () => this.#tables.where(table, "seq", rows));
+  #at<T extends "outcomes" | "receipts">(table: T, rows: readonly number[]): Promise<readonly TableEntry<T>[]> {
+    return reportDamageAt(rows, () => this.#tables.where(table, "seq", rows));
   }
 
   async #rowsAt(rows: readonly number[]): Promise<RowAt> {
@@ -74,7 +74,7 @@ export class OutcomeWalk {
   }
 
   /** Each event that the row takes back must be in the table with this row and this amount. */
-  async #untaken({ leaf: { seq }, effects }: Pending, rowAt: RowAt): Promise<LedgerMistake | undefined> {
+  async #untaken({ leaf: { seq }, effects }: PendingOutcome, rowAt: RowAt): Promise<LedgerMistake | undefined> {
     const ids = new Map(this.#counters.kept.map(({ id, digest }) => [digest, id]));
     const taken = effects.flatMap(({ counter, key, amount, withdrawn }) => {
       if (withdrawn === undefined) return [];
@@ -83,7 +83,7 @@ export class OutcomeWalk {
     });
     if (taken.length === 0) return undefined;
     const keys = taken.map(({ key }) => key);
-    const entries = await readFor(seq, () => this.#tables.at("withdrawals", keys));
+    const entries = await reportDamageAt(seq, () => this.#tables.at("withdrawals", keys));
     for (const [index, { amount }] of taken.entries()) {
       const tabled = entries[index];
       if (tabled?.outcome === seq && tabled.amount === amount && tabled.folded === null) continue;
@@ -103,7 +103,10 @@ export class OutcomeWalk {
    * @param through the last row of the walk
    */
   end(through: number): Promise<LedgerMistake | undefined> {
-    return readFor(through + 1, async () => (await this.#strayOutcome(through)) ?? (await this.#strayTaken(through)));
+    return reportDamageAt(
+      through + 1,
+      async () => (await this.#strayOutcome(through)) ?? (await this.#strayTaken(through)),
+    );
   }
 
   async #strayOutcome(through: number): Promise<LedgerMistake | undefined> {
@@ -143,7 +146,7 @@ export class OutcomeWalk {
 
 /** What a fold found is not in a row of the counter, so its entry protects itself. */
 function isRecorded(
-  { key, at, seq, amount, outcome, folded }: Entry<"withdrawals">,
+  { key, at, seq, amount, outcome, folded }: TableEntry<"withdrawals">,
   counter: string,
   evidence: string | undefined,
 ): boolean {
@@ -155,7 +158,7 @@ function isRecorded(
 }
 
 /** The mistake in an outcome that does not follow from the rows before it. */
-function wrongOutcome({ leaf, outcome, effects }: Pending, rowAt: RowAt): LedgerMistake | undefined {
+function wrongOutcome({ leaf, outcome, effects }: PendingOutcome, rowAt: RowAt): LedgerMistake | undefined {
   const { row, hash, before } = outcome;
   const { leaf: check, hash: found } = rowAt(row) ?? {};
   if (check === undefined || !hasOutcome(check) || found !== hash)
@@ -201,7 +204,10 @@ function wrongTaken(
   return undefined;
 }
 
-function notLast({ leaf: { seq }, outcome }: Pending, last: Entry<"outcomes"> | undefined): LedgerMistake | undefined {
+function notLast(
+  { leaf: { seq }, outcome }: PendingOutcome,
+  last: TableEntry<"outcomes"> | undefined,
+): LedgerMistake | undefined {
   const isLast = last?.outcome === seq && last.status === outcome.status;
   if (isLast || (last?.outcome ?? 0) > seq) return undefined;
   const found = last === undefined ? "no outcome" : `${last.status} in row ${last.outcome}`;

@@ -5,12 +5,12 @@ import { wrongCheck, type Link } from "../../../../core/src/record/entry/verifie
 import { LedgerRefused, Unreadable } from "../errors.ts";
 import { keyDigester } from "../key-digests.ts";
 import type { Pause } from "../store/steps.ts";
-import { tablesBy, type HeadRecord, type Tables, type TablesHead } from "../store/tables.ts";
+import { makeTables, type HeadRecord, type Tables, type TablesHead } from "../store/tables.ts";
 import { lastUnder, type TreeNode } from "../../../../core/src/record/tree/merkle.ts";
 import { wrongNode, type TreeWalk } from "../../../../core/src/record/tree/walk.ts";
 import { anchorMismatch, tooShort } from "./anchors.ts";
-import { readFor } from "./findings.ts";
-import type { Walked, WalkedSlice, WalkSource } from "./walk-source.ts";
+import { reportDamageAt } from "./findings.ts";
+import type { WalkResult, WalkedSlice, WalkSource } from "./walk-source.ts";
 
 /** Rows that a walk reads at once; fewer if rows are large. */
 const walkRows = 128;
@@ -18,7 +18,7 @@ const walkRows = 128;
 const walkLeaves = 512;
 
 /** The rows of a store for a walk, to which others may add rows meanwhile. */
-export class StoreSource implements WalkSource {
+export class TablesSource implements WalkSource {
   /** The tables, for parts of the walk besides the rows. It pauses before each long read. */
   readonly tables: Tables;
   readonly #tables: Tables;
@@ -36,7 +36,7 @@ export class StoreSource implements WalkSource {
     this.#tables = tables;
     this.#leavesAlone = leavesAlone;
     this.#pause = pause;
-    this.tables = tablesBy(async (method, ...args) => {
+    this.tables = makeTables(async (method, ...args) => {
       if (method === "page" || method === "tally") await pause();
       return (tables[method] as (...of: readonly unknown[]) => Promise<unknown>)(...args);
     });
@@ -67,14 +67,14 @@ export class StoreSource implements WalkSource {
 
   /** The last row now. */
   async last(): Promise<number> {
-    return readFor(this.#rows + 1, async () => (await this.#tables.head()).rows);
+    return reportDamageAt(this.#rows + 1, async () => (await this.#tables.head()).rows);
   }
 
   async next(from: number): Promise<WalkedSlice> {
     // If it paused for rows that were added during the walk, it might never reach the last one.
     await (from <= this.#rows ? this.#pause() : setImmediate());
     const after = from === 1 ? undefined : [from - 1];
-    return readFor(from, async () => {
+    return reportDamageAt(from, async () => {
       if (this.#leavesAlone)
         return { rows: await this.#tables.page("receipts", { after, limit: walkLeaves }, ["seq", "leaf"]) };
       const [{ record }, rows, counters] = await Promise.all([
@@ -91,22 +91,22 @@ export class StoreSource implements WalkSource {
     const results = leaves.filter(({ check }) => check !== null);
     if (results.length === 0) return undefined;
     const [rows, keys] = [results.map(({ seq }) => seq), results.map(({ check }) => [check ?? 0])];
-    const found = await readFor(rows, () => this.#tables.at("receipts", keys, ["leaf"]));
+    const found = await reportDamageAt(rows, () => this.#tables.at("receipts", keys, ["leaf"]));
     return firstOf(results, (leaf, index) => wrongCheck(leaf, () => found[index]?.leaf));
   }
 
   async nodes(nodes: readonly TreeNode[]): Promise<LedgerMistake | undefined> {
     if (nodes.length === 0) return undefined;
     const keys = nodes.map(({ level, index }) => [level, index]);
-    const found = await readFor(nodes.map(lastUnder), () => this.#tables.at("nodes", keys, ["hash"]));
+    const found = await reportDamageAt(nodes.map(lastUnder), () => this.#tables.at("nodes", keys, ["hash"]));
     return firstOf(nodes, (node, index) => wrongNode(node, found[index]?.hash));
   }
 
   contract(digest: string, seq: number): Promise<string | undefined> {
-    return readFor(seq, async () => (await this.#tables.at("contracts", [[digest]]))[0]?.text);
+    return reportDamageAt(seq, async () => (await this.#tables.at("contracts", [[digest]]))[0]?.text);
   }
 
-  async end({ changed, from, link }: Walked): Promise<LedgerMistake | undefined> {
+  async end({ changed, from, link }: WalkResult): Promise<LedgerMistake | undefined> {
     const record = this.#record;
     if (record !== undefined) return wrongHead(record, link) ?? changedElsewhere(record, changed, from);
     const last = await this.last();
@@ -116,7 +116,7 @@ export class StoreSource implements WalkSource {
   }
 
   /** Compares the stored tree with the tree at the last row. */
-  kept(tree: TreeWalk): LedgerMistake | undefined {
+  compareTree(tree: TreeWalk): LedgerMistake | undefined {
     const record = this.#record;
     if (record === undefined || tree.size === 0) return undefined;
     const { checkpoint = "", frontier = "none", signer = "" } = record;

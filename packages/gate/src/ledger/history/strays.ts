@@ -2,7 +2,7 @@ import { readRepeat } from "../../../../core/src/record/entry/repeat.ts";
 import type { LedgerMistake } from "../../../../core/src/record/entry/row.ts";
 import type { Tables } from "../store/tables.ts";
 import { levelSize } from "../../../../core/src/record/tree/tiles.ts";
-import { readFor } from "./findings.ts";
+import { reportDamageAt } from "./findings.ts";
 import { pagesOf } from "./table-reads.ts";
 
 /**
@@ -15,7 +15,7 @@ export function changedRepeat(
   source: { readonly tables: Tables; digest(text: string): string },
   last: number,
 ): Promise<LedgerMistake | undefined> {
-  return readFor(last, async () => {
+  return reportDamageAt(last, async () => {
     for await (const slice of pagesOf(source.tables, "repeats")) {
       const changed = slice.find((each) => readRepeat(each, (text) => source.digest(text)) === undefined);
       if (changed === undefined) continue;
@@ -32,7 +32,7 @@ export function changedRepeat(
  * @param last the last row of the walk
  */
 export function strayNodes(tables: Tables, last: number): Promise<LedgerMistake | undefined> {
-  return readFor(last, async () => {
+  return reportDamageAt(last, async () => {
     for await (const nodes of pagesOf(tables, "nodes")) {
       const { rows } = await tables.head(); // Read after the hashes, which are written together with their rows.
       const stray = nodes.find(({ level, place }) => level < 1 || place < 0 || place >= levelSize(rows, level));

@@ -7,9 +7,9 @@ import { soundCounters } from "../store/checksums.ts";
 import type { EventPosition, TakenQuery } from "../store/store.ts";
 import {
   keyIn,
-  type Entry,
-  type Key,
-  type Range,
+  type TableEntry,
+  type EntryKey,
+  type EntryRange,
   type RowQuery,
   type TableName,
   type Tables,
@@ -25,8 +25,8 @@ const queriesAtOnce = 256;
 export async function* pagesOf<T extends TableName>(
   tables: Pick<Tables, "page">,
   table: T,
-  { after, through, limit = pageEntries }: Partial<Range> = {},
-): AsyncGenerator<readonly Entry<T>[]> {
+  { after, through, limit = pageEntries }: Partial<EntryRange> = {},
+): AsyncGenerator<readonly TableEntry<T>[]> {
   for (let from = after; ;) {
     const page = await tables.page(table, { after: from, through, limit });
     const last = page.at(-1);
@@ -112,7 +112,7 @@ export async function totalsBefore(
   places: readonly EventPosition[],
 ): Promise<readonly (string | undefined)[]> {
   const ids = await counterIds(tables);
-  const keys = places.map(({ counter, key, at, seq }): Key => [ids.get(counter) ?? -1, key, at, seq]);
+  const keys = places.map(({ counter, key, at, seq }): EntryKey => [ids.get(counter) ?? -1, key, at, seq]);
   const totals = await tables.totals(keys);
   return places.map(({ counter }, index) => (ids.has(counter) ? (totals[index] ?? "0") : undefined));
 }

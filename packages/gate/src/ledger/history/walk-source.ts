@@ -19,7 +19,7 @@ export interface WalkedSlice {
 }
 
 /** The result of a walk up to its last row. */
-export interface Walked {
+export interface WalkResult {
   /** Its first row. */
   readonly from: number;
   readonly link: Link;
@@ -48,5 +48,5 @@ export interface WalkSource {
    */
   nodes(nodes: readonly TreeNode[], links: readonly Link[]): Promise<LedgerMistake | undefined>;
   /** Compares the stored head with the end of the rows. */
-  end(walked: Walked): Promise<LedgerMistake | undefined>;
+  end(walked: WalkResult): Promise<LedgerMistake | undefined>;
 }

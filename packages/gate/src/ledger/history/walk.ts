@@ -22,7 +22,7 @@ import { ApprovalWalk } from "./approval-walk.ts";
 import { catchFinding } from "./findings.ts";
 import { OutcomeWalk } from "./outcome-walk.ts";
 import { changedRepeat, strayNodes } from "./strays.ts";
-import { StoreSource } from "./store-source.ts";
+import { TablesSource } from "./store-source.ts";
 import type { WalkedRow, WalkedSlice, WalkSource } from "./walk-source.ts";
 import { CounterWalk, type RecordedEvent } from "./counter-walk.ts";
 
@@ -39,7 +39,7 @@ export interface WalkOptions {
  * @param pause called before each slice; by default others of this thread go on then
  */
 export async function walkStore(tables: Tables, options: WalkOptions, pause?: Pause): Promise<Verification> {
-  const source = new StoreSource(tables, options.chainAlone === true, pause);
+  const source = new TablesSource(tables, options.chainAlone === true, pause);
   const walked = await new Walk(source, options, source).run();
   if (walked.broken === undefined) return walked;
   const { seq, problem, expected, found: stored } = walked.broken;
@@ -47,7 +47,7 @@ export async function walkStore(tables: Tables, options: WalkOptions, pause?: Pa
 }
 
 /** The result of checking one slice alone, and the data to look up. */
-interface Slice {
+interface VerifiedSlice {
   readonly links: Link[];
   readonly leaves: Leaf[];
   readonly nodes: TreeNode[];
@@ -67,7 +67,7 @@ interface Slice {
 export class Walk {
   readonly #source: WalkSource;
   readonly #options: WalkOptions;
-  readonly #store: StoreSource | undefined;
+  readonly #store: TablesSource | undefined;
   readonly #counters: CounterWalk | undefined;
   readonly #approvals: ApprovalWalk | undefined;
   readonly #outcomes: OutcomeWalk | undefined;
@@ -84,7 +84,7 @@ export class Walk {
   #changed: number | undefined;
 
   /** @param store the source, if it has other tables that must match the rows */
-  constructor(source: WalkSource, options: WalkOptions, store?: StoreSource) {
+  constructor(source: WalkSource, options: WalkOptions, store?: TablesSource) {
     this.#source = source;
     this.#options = options;
     this.#store = store;
@@ -162,8 +162,8 @@ export class Walk {
   }
 
   /** Checks rows up to the first wrong one. */
-  #verify(rows: readonly WalkedRow[]): Slice {
-    const slice: Slice = { links: [], leaves: [], nodes: [], events: [] };
+  #verify(rows: readonly WalkedRow[]): VerifiedSlice {
+    const slice: VerifiedSlice = { links: [], leaves: [], nodes: [], events: [] };
     let before = this.#link;
     for (const row of rows) {
       const linked = verifyLink(row, before, this.#log);
@@ -226,8 +226,8 @@ export class Walk {
       tooShort(link, anchors) ??
       this.#missing.first ??
       this.#uses.first ??
-      (tree && store?.kept?.(tree)) ??
-      counters?.damaged(link.seq + 1) ??
+      (tree && store?.compareTree?.(tree)) ??
+      counters?.findDamage(link.seq + 1) ??
       (tree && (await counters?.rest(link.seq))) ??
       (await this.#approvals?.end(link.seq)) ??
       (await this.#outcomes?.end(link.seq)) ??

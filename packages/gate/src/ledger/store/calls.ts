@@ -2,8 +2,8 @@ import { parentPort, type Worker } from "node:worker_threads";
 import { LedgerRefused, NotKept, type NotKeptWhy } from "../errors.ts";
 
 /** A function that one thread offers to another. Arguments and results are structured clones. */
-type Method = (...args: never[]) => unknown;
-type Handlers = Readonly<Record<string, Method>>;
+type WorkerMethod = (...args: never[]) => unknown;
+type Handlers = Readonly<Record<string, WorkerMethod>>;
 
 interface WorkerCall {
   readonly id: number;
@@ -11,7 +11,7 @@ interface WorkerCall {
   readonly args: readonly unknown[];
 }
 
-interface Reply {
+interface WorkerReply {
   readonly id: number;
   readonly value?: unknown;
   readonly failure?: { readonly kind: "refused" | "fault" | NotKeptWhy; readonly message: string };
@@ -22,7 +22,8 @@ export function serveCalls(handlers: Handlers): void {
   const port = parentPort;
   if (port === null) throw new Error("serveCalls is for a worker thread");
   port.on("message", ({ id, name, args }: WorkerCall) => {
-    const postFailure = (error: unknown): void => port.postMessage({ id, failure: describe(error) } satisfies Reply);
+    const postFailure = (error: unknown): void =>
+      port.postMessage({ id, failure: describe(error) } satisfies WorkerReply);
     try {
       const value = handlers[name]?.(...(args as never[]));
       if (value instanceof Promise) value.then((later: unknown) => port.postMessage({ id, value: later }), postFailure);
@@ -52,7 +53,8 @@ export function serveOpened<Opened extends { close(): void }>(
   const onOne = names.map((name) => {
     return [
       name,
-      (place: number, ...args: never[]) => Reflect.apply(findOpened(place)[name] as Method, findOpened(place), args),
+      (place: number, ...args: never[]) =>
+        Reflect.apply(findOpened(place)[name] as WorkerMethod, findOpened(place), args),
     ];
   });
   serveCalls({
@@ -70,14 +72,14 @@ export function serveOpened<Opened extends { close(): void }>(
   });
 }
 
-function describe(error: unknown): NonNullable<Reply["failure"]> {
+function describe(error: unknown): NonNullable<WorkerReply["failure"]> {
   if (error instanceof LedgerRefused) return { kind: "refused", message: error.message };
   if (error instanceof NotKept) return { kind: error.why, message: error.message };
   return { kind: "fault", message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
 }
 
 /** Calls a worker's functions. If the worker dies, every waiting call and every later call rejects. */
-export class Caller {
+export class WorkerCaller {
   readonly #worker: Worker;
   readonly #waiting = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>();
   #next = 1;
@@ -85,7 +87,7 @@ export class Caller {
 
   constructor(worker: Worker) {
     this.#worker = worker;
-    worker.on("message", ({ id, value, failure }: Reply) => {
+    worker.on("message", ({ id, value, failure }: WorkerReply) => {
       const waiting = this.#waiting.get(id);
       this.#waiting.delete(id);
       if (failure === undefined) waiting?.resolve(value);
@@ -127,7 +129,7 @@ export class Caller {
   }
 }
 
-function revive({ kind, message }: NonNullable<Reply["failure"]>): Error {
+function revive({ kind, message }: NonNullable<WorkerReply["failure"]>): Error {
   if (kind === "refused") return new LedgerRefused(message);
   return kind === "fault" ? new Error(message) : new NotKept(kind, message);
 }

@@ -118,7 +118,7 @@ export class RunningTotals {
   }
 
   /** The queries that a store must answer with `sum` before it adds the events. */
-  missing(events: readonly StoredEffect[], counters: KeptCounters): readonly TotalQuery[] {
+  findMissing(events: readonly StoredEffect[], counters: KeptCounters): readonly TotalQuery[] {
     const found = new Map<string, TotalQuery>();
     for (const { counter, key, held, takenBy } of events) {
       if (held === true || takenBy !== undefined) continue;

@@ -4,7 +4,7 @@ import type { RowQuery } from "./tables.ts";
 export type Filters = Omit<RowQuery, "before" | "from" | "limit">;
 
 /** The parts of a search that databases write in different ways. */
-interface Dialect {
+interface SqlDialect {
   /** The placeholder of a parameter, by its number from 0. */
   readonly place: (index: number) => string;
   /** The condition that a leaf contains a text. */
@@ -22,7 +22,7 @@ export interface Conditions {
 }
 
 /** The conditions of a search for receipts. */
-export function conditionsOf(filters: Filters, { place, leafHas, outcomes }: Dialect): Conditions {
+export function conditionsOf(filters: Filters, { place, leafHas, outcomes }: SqlDialect): Conditions {
   const { session, tool, verdict, outcome, refused = false, checks = false } = filters;
   const equal = Object.entries({ session, tool, verdict }).filter(([, value]) => value !== undefined);
   const texts = filters.leafHas ?? [];

@@ -128,7 +128,7 @@ export interface CommitOptions {
  * Where erased data may remain: nowhere; in pages that are not rewritten yet; in a log that a reader holds open; or in old
  * row versions that only the database server can remove.
  */
-export type Scrubbed = "clean" | "later" | "held" | "vacuum";
+export type ScrubResult = "clean" | "later" | "held" | "vacuum";
 
 export interface OpenedStore extends Description {
   readonly created: boolean;
@@ -217,7 +217,7 @@ export interface LedgerStore {
    *
    * @param rewrite whether indexes may be rewritten, which delays batches; otherwise old index pages stay as they are
    */
-  scrub(rewrite: boolean): Promise<Scrubbed>;
+  scrub(rewrite: boolean): Promise<ScrubResult>;
   /** Closes the files or connections. */
   close(): Promise<void>;
 }

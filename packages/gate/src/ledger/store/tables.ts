@@ -3,10 +3,10 @@ import type { StoredRow } from "../../../../core/src/record/entry/row.ts";
 import { Unreadable } from "../errors.ts";
 
 /** The type of a column. A `digest` is stored as bytes, and read as hex digits. A `?` permits null. */
-type Kind = "digest" | "number" | "number?" | "text" | "text?";
+type ColumnType = "digest" | "number" | "number?" | "text" | "text?";
 
-interface Described {
-  readonly columns: Readonly<Record<string, Kind>>;
+interface TableSpec {
+  readonly columns: Readonly<Record<string, ColumnType>>;
   /** The columns of the primary key, in order. */
   readonly key: readonly string[];
 }
@@ -15,7 +15,7 @@ interface Described {
  * The tables that every engine keeps for a ledger: names, columns, types and keys. An engine may add columns before them, such
  * as the ledger's id, and has tables of its own for notes.
  */
-export const describedTables = {
+export const tableSpecs = {
   receipts: {
     columns: { seq: "number", session: "text?", tool: "text", verdict: "text", leaf: "text", evidence: "text" },
     key: ["seq"],
@@ -79,13 +79,13 @@ export const describedTables = {
   nodes: { columns: { level: "number", place: "number", hash: "digest" }, key: ["level", "place"] },
 } as const;
 
-export type TableName = keyof typeof describedTables;
+export type TableName = keyof typeof tableSpecs;
 
-const described: Readonly<Record<TableName, Described>> = describedTables;
+const specs: Readonly<Record<TableName, TableSpec>> = tableSpecs;
 
-type ColumnsOf<T extends TableName> = (typeof describedTables)[T]["columns"];
+type ColumnsOf<T extends TableName> = (typeof tableSpecs)[T]["columns"];
 
-type ValueOf<K> = K extends "number"
+type ValueOfColumn<K> = K extends "number"
   ? number
   : K extends "number?"
     ? number | null
@@ -94,21 +94,21 @@ type ValueOf<K> = K extends "number"
       : string;
 
 /** An entry of a table. */
-export type Entry<T extends TableName> = { readonly [C in Column<T>]: ValueOf<ColumnsOf<T>[C]> };
+export type TableEntry<T extends TableName> = { readonly [C in Column<T>]: ValueOfColumn<ColumnsOf<T>[C]> };
 
 export type Column<T extends TableName> = keyof ColumnsOf<T> & string;
 
-export type Value = number | string;
+export type ColumnValue = number | string;
 
 /** The values of a table's key, in order; or of its first columns, if the key bounds a page. */
-export type Key = readonly Value[];
+export type EntryKey = readonly ColumnValue[];
 
 /** The entries of a table in the order of its key. */
-export interface Range {
+export interface EntryRange {
   /** Only entries after this key. */
-  readonly after?: Key | undefined;
+  readonly after?: EntryKey | undefined;
   /** Only entries up to this key. */
-  readonly through?: Key | undefined;
+  readonly through?: EntryKey | undefined;
   readonly limit: number;
 }
 
@@ -180,7 +180,7 @@ export interface Counters {
 /** The number of events between two keys. */
 export interface EventTally {
   /** The key of the last of them; undefined if none follows. */
-  readonly to: Key | undefined;
+  readonly to: EntryKey | undefined;
   /** Events that receipts recorded. */
   readonly live: number;
   readonly folded: number;
@@ -260,9 +260,9 @@ export interface Tables {
    */
   page<T extends TableName, C extends Column<T> = Column<T>>(
     table: T,
-    range: Range,
+    range: EntryRange,
     columns?: readonly C[],
-  ): Promise<readonly Pick<Entry<T>, C>[]>;
+  ): Promise<readonly Pick<TableEntry<T>, C>[]>;
   /**
    * The entry of each key; undefined for a key without an entry.
    *
@@ -270,18 +270,22 @@ export interface Tables {
    */
   at<T extends TableName, C extends Column<T> = Column<T>>(
     table: T,
-    keys: readonly Key[],
+    keys: readonly EntryKey[],
     columns?: readonly C[],
-  ): Promise<readonly (Pick<Entry<T>, C> | undefined)[]>;
+  ): Promise<readonly (Pick<TableEntry<T>, C> | undefined)[]>;
   /** The entries of which a column has one of these values, in the order of the values. */
-  where<T extends TableName>(table: T, column: Column<T>, values: readonly Value[]): Promise<readonly Entry<T>[]>;
+  where<T extends TableName>(
+    table: T,
+    column: Column<T>,
+    values: readonly ColumnValue[],
+  ): Promise<readonly TableEntry<T>[]>;
   /** Counts the next events after a key. @param through the last row whose events count as live */
-  tally(after: Key | undefined, through: number): Promise<EventTally>;
+  tally(after: EntryKey | undefined, through: number): Promise<EventTally>;
   /**
    * The running total before each position, which has the form of an event's key. Without an earlier event it is undefined
    * or 0.
    */
-  totals(places: readonly Key[]): Promise<readonly (string | undefined)[]>;
+  totals(places: readonly EntryKey[]): Promise<readonly (string | undefined)[]>;
   /** Rows, newest first: the next slice of a search. */
   find(query: RowQuery): Promise<RowSlice>;
   /** Approvals, newest first. */
@@ -305,7 +309,7 @@ export const tableMethods: readonly (keyof Tables)[] = [
 ];
 
 /** Makes tables from calls of methods by their names. @param ask makes a call at once, so that calls keep their order */
-export function tablesBy(ask: (method: keyof Tables, ...args: readonly unknown[]) => Promise<unknown>): Tables {
+export function makeTables(ask: (method: keyof Tables, ...args: readonly unknown[]) => Promise<unknown>): Tables {
   const calls = tableMethods.map((method) => [method, (...args: readonly unknown[]) => ask(method, ...args)] as const);
   return Object.fromEntries(calls) as unknown as Tables;
 }
@@ -317,24 +321,24 @@ export type WithoutPromises<Methods> = {
 
 /** The same tables for callers that wait. */
 export function withPromises(tables: WithoutPromises<Tables>): Tables {
-  return tablesBy(async (method, ...args) => tables[method](...(args as never[])));
+  return makeTables(async (method, ...args) => tables[method](...(args as never[])));
 }
 
 export function columnsOf<T extends TableName>(table: T): readonly Column<T>[] {
-  return Object.keys(described[table].columns) as Column<T>[];
+  return Object.keys(specs[table].columns) as Column<T>[];
 }
 
 export function keyOf(table: TableName): readonly string[] {
-  return described[table].key;
+  return specs[table].key;
 }
 
 /** The key of an entry. */
-export function keyIn<T extends TableName>(table: T, entry: Entry<T>): Key {
-  return keyOf(table).map((name) => (entry as Readonly<Record<string, Value>>)[name] ?? 0);
+export function keyIn<T extends TableName>(table: T, entry: TableEntry<T>): EntryKey {
+  return keyOf(table).map((name) => (entry as Readonly<Record<string, ColumnValue>>)[name] ?? 0);
 }
 
 /** One text for the values of a key. */
-export function keyText(key: Key): string {
+export function keyText(key: EntryKey): string {
   return key.join(" ");
 }
 
@@ -347,14 +351,14 @@ export function keyText(key: Key): string {
 export function entryReader<T extends TableName, C extends Column<T>>(
   table: T,
   columns: readonly C[],
-): (values: readonly unknown[]) => Pick<Entry<T>, C> {
-  const kinds = described[table].columns;
+): (values: readonly unknown[]) => Pick<TableEntry<T>, C> {
+  const kinds = specs[table].columns;
   const readers = columns.map((name) => ({ name, read: readerOf(`${table}.${name}`, kinds[name] ?? "text") }));
   return (values) => {
     const entry: Record<string, unknown> = {};
     let index = 0; // Twice as fast as an iterator over entries, and a walk reads each event so.
     for (const { name, read } of readers) entry[name] = read(values[index++]);
-    return entry as Pick<Entry<T>, C>;
+    return entry as Pick<TableEntry<T>, C>;
   };
 }
 
@@ -372,7 +376,7 @@ export function untilDamaged<Made>(
   return entries;
 }
 
-function readerOf(name: string, kind: Kind): (value: unknown) => Value | null {
+function readerOf(name: string, kind: ColumnType): (value: unknown) => ColumnValue | null {
   const throwUnreadable = (): never => {
     throw new Unreadable(`${name} is not of its type`);
   };
@@ -391,24 +395,31 @@ function readerOf(name: string, kind: Kind): (value: unknown) => Value | null {
 }
 
 /** The values of an entry as a database stores them, in the order of the table's columns. */
-export function storedValues<T extends TableName>(table: T, entry: Entry<T>): readonly (Uint8Array | Value | null)[] {
-  const kinds = described[table].columns;
-  const values: Readonly<Record<string, Value | null>> = entry;
+export function storedValues<T extends TableName>(
+  table: T,
+  entry: TableEntry<T>,
+): readonly (Uint8Array | ColumnValue | null)[] {
+  const kinds = specs[table].columns;
+  const values: Readonly<Record<string, ColumnValue | null>> = entry;
   return Object.entries(kinds).map(([name, kind]) => storedValue(kind, values[name] ?? null));
 }
 
 /** Makes the values of a table's keys as a database stores them. */
-export function keyWriter(table: TableName): (key: Key) => (Uint8Array | Value)[] {
-  const { columns, key: names } = described[table];
+export function keyWriter(table: TableName): (key: EntryKey) => (Uint8Array | ColumnValue)[] {
+  const { columns, key: names } = specs[table];
   const areDigests = names.map((name) => columns[name] === "digest");
   return (key) => key.map((value, index) => (areDigests[index] === true ? Buffer.from(String(value), "hex") : value));
 }
 
 /** A value of a column as a database stores it. */
-export function storedIn<T extends TableName>(table: T, column: Column<T>, value: Value): Uint8Array | Value {
-  return storedValue(described[table].columns[column] ?? "text", value) as Uint8Array | Value;
+export function storedIn<T extends TableName>(
+  table: T,
+  column: Column<T>,
+  value: ColumnValue,
+): Uint8Array | ColumnValue {
+  return storedValue(specs[table].columns[column] ?? "text", value) as Uint8Array | ColumnValue;
 }
 
-function storedValue(kind: Kind, value: Value | null): Uint8Array | Value | null {
+function storedValue(kind: ColumnType, value: ColumnValue | null): Uint8Array | ColumnValue | null {
   return kind === "digest" && typeof value === "string" ? Buffer.from(value, "hex") : value;
 }

@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { Caller } from "./calls.ts";
+import { WorkerCaller } from "./calls.ts";
 
 /** An object in another thread. */
 export interface Remote {
@@ -11,7 +11,7 @@ export interface Remote {
 }
 
 interface Thread {
-  readonly caller: Caller;
+  readonly caller: WorkerCaller;
   objects: number;
 }
 
@@ -24,7 +24,7 @@ export class Threads {
   readonly #max: number;
   readonly #threads = new Set<Thread>();
   /** With the timer that ends each. */
-  readonly #resting = new Map<Caller, NodeJS.Timeout>();
+  readonly #resting = new Map<WorkerCaller, NodeJS.Timeout>();
   #next = 1;
 
   /** @param module a module that calls `serveOpened` */
@@ -79,13 +79,13 @@ export class Threads {
     else await thread.caller.end();
   }
 
-  #rest(caller: Caller): void {
+  #rest(caller: WorkerCaller): void {
     const end = (): void => void (this.#resting.delete(caller) && caller.end());
     this.#resting.set(caller, setTimeout(end, restMs).unref());
     caller.keepProcessAlive(false);
   }
 
-  #wake(): Caller | undefined {
+  #wake(): WorkerCaller | undefined {
     const caller = this.#resting.keys().find(({ hasEnded }) => !hasEnded);
     if (caller === undefined) return undefined;
     clearTimeout(this.#resting.get(caller));
@@ -97,7 +97,7 @@ export class Threads {
   #pick(): Thread {
     const living = [...this.#threads].filter(({ caller }) => !caller.hasEnded);
     if (living.length < this.#max) {
-      const thread = { caller: this.#wake() ?? new Caller(startThread(this.#module)), objects: 0 };
+      const thread = { caller: this.#wake() ?? new WorkerCaller(startThread(this.#module)), objects: 0 };
       this.#threads.add(thread);
       return thread;
     }

@@ -8,23 +8,26 @@ import {
   tallyEvents,
   untilDamaged,
   type Column,
-  type Entry,
+  type TableEntry,
   type EventTally,
-  type Key,
+  type EntryKey,
   type TableName,
   type Tables,
-  type Value,
+  type ColumnValue,
 } from "../tables.ts";
 import { ask, entriesAt, entriesWhere, pageOf, type BoundStatement } from "./sql.ts";
 
 /** Sends a statement and returns its rows. */
-export type Ask = (asked: BoundStatement) => Promise<readonly (readonly unknown[])[]>;
+export type StatementSender = (asked: BoundStatement) => Promise<readonly (readonly unknown[])[]>;
 
-const firstKey: Key = [-(2 ** 31), "", Number.MIN_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
-const lastKey: Key = [2 ** 31 - 1, "f".repeat(128), Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
+const firstKey: EntryKey = [-(2 ** 31), "", Number.MIN_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
+const lastKey: EntryKey = [2 ** 31 - 1, "f".repeat(128), Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
 
 /** Reads the entries of tables. */
-export function entriesOf(send: Ask, ledger: string): Pick<Tables, "at" | "page" | "tally" | "totals" | "where"> {
+export function entriesOf(
+  send: StatementSender,
+  ledger: string,
+): Pick<Tables, "at" | "page" | "tally" | "totals" | "where"> {
   return {
     page: async (table, { after, through, limit }, columns = columnsOf(table) as never) => {
       const [low, high] = [after, through].map((key) => key && keyWriter(table)(key));
@@ -47,18 +50,18 @@ export function entriesOf(send: Ask, ledger: string): Pick<Tables, "at" | "page"
   };
 }
 
-interface Wanted<T extends TableName> {
+interface ColumnQuery<T extends TableName> {
   readonly table: T;
   readonly column: Column<T>;
-  readonly values: readonly Value[];
+  readonly values: readonly ColumnValue[];
 }
 
 /** The entries of which a column has one of these values, in the order of the values. */
 export async function entriesIn<T extends TableName>(
-  send: Ask,
+  send: StatementSender,
   ledger: string,
-  { table, column, values }: Wanted<T>,
-): Promise<readonly Entry<T>[]> {
+  { table, column, values }: ColumnQuery<T>,
+): Promise<readonly TableEntry<T>[]> {
   if (values.length === 0) return [];
   const stored = values.map((value) => storedIn(table, column, value));
   const rows = await send(entriesWhere(ledger, table, column, stored));
@@ -67,20 +70,20 @@ export async function entriesIn<T extends TableName>(
 }
 
 async function tally(
-  send: Ask,
+  send: StatementSender,
   ledger: string,
-  { after, through }: { readonly after: Key; readonly through: number },
+  { after, through }: { readonly after: EntryKey; readonly through: number },
 ): Promise<EventTally> {
   const from = keyWriter("effects")(after);
   const [end] = await send(ask("tallyEnd", ledger, ...from, tallyEvents - 1));
-  const to = end && keyIn("effects", entryReader("effects", keyOf("effects") as never)(end) as Entry<"effects">);
+  const to = end && keyIn("effects", entryReader("effects", keyOf("effects") as never)(end) as TableEntry<"effects">);
   const [counted] = await send(ask("tally", ledger, ...from, ...keyWriter("effects")(to ?? lastKey), through));
   const [live = 0, folded = 0, beyond = 0, last = 0] = (counted ?? []).map(Number);
   return { to, live, folded, beyond, last };
 }
 
 /** The values of keys, column by column. */
-function columnsOfKeys(table: TableName, keys: readonly Key[]): readonly (readonly unknown[])[] {
+function columnsOfKeys(table: TableName, keys: readonly EntryKey[]): readonly (readonly unknown[])[] {
   const stored = keys.map(keyWriter(table));
   return keyOf(table).map((_, column) => stored.map((values) => values[column]));
 }

@@ -5,7 +5,7 @@ import {
   bounds,
   clientConfig,
   connect,
-  explained,
+  explainError,
   makePool,
   placeOf,
   rollBack,
@@ -62,7 +62,7 @@ async function passHead(transactions: Pool, ledger: string): Promise<void> {
     await beginTransaction(client, ledger, [ask("lockHead", ledger)]);
   } catch (error) {
     client.release(true);
-    throw explained(error);
+    throw explainError(error);
   }
   await rollBack(client);
 }
@@ -86,7 +86,7 @@ export function migratePostgres({ url, servingRole, migrations = all }: MigrateO
 }
 
 async function withClient<Result>(url: string, work: (client: Client) => Promise<Result>): Promise<Result> {
-  const config = { ...parsed(url), pipeline: false, query_timeout: undefined };
+  const config = { ...parseUrl(url), pipeline: false, query_timeout: undefined };
   let client: Client | undefined;
   try {
     client = new Client(config).on("error", () => undefined);
@@ -99,7 +99,7 @@ async function withClient<Result>(url: string, work: (client: Client) => Promise
   }
 }
 
-function parsed(url: string): ClientConfig {
+function parseUrl(url: string): ClientConfig {
   const address = URL.parse(url);
   if (address === null || !["postgres:", "postgresql:"].includes(address.protocol))
     throw new LedgerRefused("SVC_DATABASE_URL must be like postgres://user:password@host:5432/database");
@@ -207,7 +207,7 @@ function refusal(error: unknown, url: string): unknown {
     );
   if (code === "25006")
     return new LedgerRefused(`the server at ${place} is a standby that only reads: name the primary`);
-  const reason = explained(error);
+  const reason = explainError(error);
   return reason instanceof NotKept
     ? new LedgerRefused(
         `the database at ${place} cannot be reached (${code === "" ? error.message : code}): start it, or check SVC_DATABASE_URL`,

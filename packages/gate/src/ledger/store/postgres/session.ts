@@ -122,7 +122,7 @@ export async function transact(
     return await rows;
   } catch (error) {
     client.release(true);
-    throw explained(error);
+    throw explainError(error);
   }
 }
 
@@ -141,7 +141,7 @@ export async function connect(pool: Pool): Promise<PoolClient> {
   try {
     return await pool.connect();
   } catch (error) {
-    throw explained(error);
+    throw explainError(error);
   }
 }
 
@@ -153,7 +153,7 @@ const passing = /^(08|28|3D|40|53|55|57|25006|25P03|25P04|58)/;
  * may succeed. A broken connection is a plain `Error`, or one of the operating system. Any other error is a fault and
  * stays unchanged, for example an existing row, a missing table, or a programmer's error.
  */
-export function explained(error: unknown): unknown {
+export function explainError(error: unknown): unknown {
   const isOfTheLine =
     error instanceof Error && [Error, AggregateError, DatabaseError].some((kind) => error.constructor === kind);
   if (!isOfTheLine) return error;

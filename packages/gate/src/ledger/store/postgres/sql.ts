@@ -6,7 +6,7 @@
 
 import { hash } from "node:crypto";
 import { conditionsOf, type Filters } from "../search.ts";
-import { columnsOf, keyOf, describedTables, type TableName } from "../tables.ts";
+import { columnsOf, keyOf, tableSpecs, type TableName } from "../tables.ts";
 
 /** The allowed ids of ledgers. `asLedger` writes the id into `SET LOCAL`, which takes no parameters. */
 export const ledgerIds: RegExp = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
@@ -36,7 +36,7 @@ export interface BoundStatement {
   readonly values: readonly unknown[];
 }
 
-export function ask(name: Composed | keyof typeof statements, ...values: readonly unknown[]): BoundStatement {
+export function ask(name: ComposedName | keyof typeof statements, ...values: readonly unknown[]): BoundStatement {
   return { statement: { name, text: texts[name] }, values };
 }
 
@@ -65,7 +65,7 @@ const selectApprovals = `SELECT ${receipt}, record
     FROM svc_gate.approvals JOIN svc_gate.receipts USING (ledger, seq) WHERE ledger = $1`;
 
 /** The statements that share a part with another one. */
-export const composed: Readonly<Record<Composed, string>> = {
+export const composed: Readonly<Record<ComposedName, string>> = {
   findLedger: `SELECT log, counter_secret, seal, ${head} FROM svc_gate.ledgers WHERE ledger = $1`,
   lockHead: `SELECT ${head} FROM svc_gate.ledgers WHERE ledger = $1 FOR UPDATE`,
   readHead: `SELECT ${head} FROM svc_gate.ledgers WHERE ledger = $1`,
@@ -79,7 +79,7 @@ export const composed: Readonly<Record<Composed, string>> = {
     AND ($6::bigint[] IS NULL OR seq = ANY($6)) ORDER BY seq DESC LIMIT $7`,
 };
 
-type Composed = "approvalsAt" | "approvalsOfCalls" | "denials" | "dueApprovals" | "listApprovals" | OfHead;
+type ComposedName = "approvalsAt" | "approvalsOfCalls" | "denials" | "dueApprovals" | "listApprovals" | OfHead;
 type OfHead = "findLedger" | "lockHead" | "moveHead" | "readHead";
 
 export const statements = {
@@ -189,7 +189,7 @@ interface Page {
 export const sliceCharacters = 1_000_000;
 
 /** The receipts of a slice up to a number of characters, at least one. */
-function sized(columns: string, slice: string, order: string, most: string): string {
+function limitCharacters(columns: string, slice: string, order: string, most: string): string {
   const bytes = "octet_length(leaf) + octet_length(evidence)";
   return `SELECT ${columns} FROM (SELECT slice.*, sum(${bytes}) OVER (ORDER BY ${order}) - (${bytes}) AS before
     FROM (${slice}) slice) sized WHERE before < ${most} ORDER BY ${order}`;
@@ -207,7 +207,7 @@ export function pageOf(ledger: string, { table, columns, after = [], through = [
   const [names, order] = [columns.join(", "), key.join(", ")];
   const count = place(after.length + through.length);
   const page = `SELECT ${names} FROM svc_gate.${table} WHERE ledger = $1${bounds} ORDER BY ${order} LIMIT ${count}`;
-  const text = columns.includes("evidence") ? sized(names, page, order, String(sliceCharacters)) : page;
+  const text = columns.includes("evidence") ? limitCharacters(names, page, order, String(sliceCharacters)) : page;
   const name = nameOf(`page ${after.length} ${through.length}`, table, columns);
   return { statement: { name, text }, values: [ledger, ...after, ...through, limit] };
 }
@@ -215,7 +215,7 @@ export function pageOf(ledger: string, { table, columns, after = [], through = [
 const arrays = { digest: "bytea[]", number: "bigint[]", text: "text[]" } as const;
 
 function arrayOf(table: TableName, column: string): string {
-  const kinds: Readonly<Record<string, string>> = describedTables[table].columns;
+  const kinds: Readonly<Record<string, string>> = tableSpecs[table].columns;
   return arrays[(kinds[column] ?? "text").replace("?", "") as keyof typeof arrays];
 }
 
@@ -260,7 +260,7 @@ export function readRows(filters: Filters): BoundStatement {
   });
   const slice = `SELECT ${receipt} FROM svc_gate.receipts
     WHERE ledger = $1 AND seq < $2 AND seq >= $5${where} ORDER BY seq DESC LIMIT $3`;
-  const text = sized(receipt, slice, "seq DESC", "$4");
+  const text = limitCharacters(receipt, slice, "seq DESC", "$4");
   return { statement: { name: `read ${hash("sha256", text, "base64url")}`, text }, values: parameters };
 }
 
@@ -270,13 +270,13 @@ const sizes = [64, 16, 4, 1] as const;
 /** The tables that one statement may add several rows to. */
 type BulkTable = "effects" | "holds" | "nodes" | "receipts" | "withdrawals";
 
-export type Value = string | number | Uint8Array | null;
+export type PostgresValue = string | number | Uint8Array | null;
 
 /** The statements that add rows of one ledger. */
 export function insertions(
   table: BulkTable,
   ledger: string,
-  rows: readonly (readonly Value[])[],
+  rows: readonly (readonly PostgresValue[])[],
 ): readonly BoundStatement[] {
   const written = [];
   for (let from = 0; from < rows.length;) {

@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import { Worker } from "node:worker_threads";
 import type { ClientConfig, Pool, PoolClient } from "pg";
 import { setTimeout as wait } from "node:timers/promises";
-import { Caller } from "../calls.ts";
+import { WorkerCaller } from "../calls.ts";
 import { deliveriesOf, keyNotesOf } from "./notes.ts";
 import { headRow, ledgerSeal, readCounters } from "./rows.ts";
-import { beginTransaction, connect, explained, rollBack, send, transact } from "./session.ts";
+import { beginTransaction, connect, explainError, rollBack, send, transact } from "./session.ts";
 import { ask, commit } from "./sql.ts";
 import { PostgresTransaction } from "./transaction.ts";
 import { inSteps, Steps, type InTurn } from "../steps.ts";
@@ -20,7 +20,7 @@ import type {
   KeyNotes,
   LedgerStore,
   OpenedStore,
-  Scrubbed,
+  ScrubResult,
   StoredEffect,
   Verification,
 } from "../store.ts";
@@ -36,7 +36,7 @@ export interface Pools {
   readonly reads: Pool;
 }
 
-interface Opening {
+interface PostgresStoreState {
   readonly opened: OpenedStore;
   readonly version: number;
   readonly counters: KeptCounters;
@@ -51,11 +51,14 @@ export async function openStore(pools: Pools, place: DatabaseLedger): Promise<Le
     return new PostgresStore(pools, place.ledger, opening);
   } catch (error) {
     client.release(true);
-    throw explained(error);
+    throw explainError(error);
   }
 }
 
-async function openOn(client: PoolClient, { ledger, log, mustExist = false }: DatabaseLedger): Promise<Opening> {
+async function openOn(
+  client: PoolClient,
+  { ledger, log, mustExist = false }: DatabaseLedger,
+): Promise<PostgresStoreState> {
   const find = ask("findLedger", ledger);
   let [found = []] = await beginTransaction(client, ledger, [find]);
   const secret = randomBytes(32).toString("hex");
@@ -102,7 +105,7 @@ class PostgresStore implements LedgerStore {
   #version: number;
   #room: { readonly at: number; readonly is: Promise<boolean> } | undefined;
 
-  constructor(pools: Pools, ledger: string, { opened, version, counters }: Opening) {
+  constructor(pools: Pools, ledger: string, { opened, version, counters }: PostgresStoreState) {
     this.#pools = pools;
     this.#ledger = ledger;
     this.opened = opened;
@@ -143,7 +146,7 @@ class PostgresStore implements LedgerStore {
       });
     } catch (error) {
       await rollBack(client);
-      throw explained(error);
+      throw explainError(error);
     }
   }
 
@@ -183,7 +186,7 @@ class PostgresStore implements LedgerStore {
       const steps = new Steps((pause) => walkStore(this.tables, walk, pause));
       return inSteps(() => steps.next(), inTurn);
     }
-    const walker = new Caller(new Worker(new URL("./walker.ts", import.meta.url)));
+    const walker = new WorkerCaller(new Worker(new URL("./walker.ts", import.meta.url)));
     try {
       await walker.call("begin", this.#pools.config, this.#ledger, walk);
       return await inSteps<Verification>(() => walker.call("goOn"), inTurn);
@@ -193,7 +196,7 @@ class PostgresStore implements LedgerStore {
   }
 
   /** Old versions of rows stay until the owner of the table runs VACUUM. */
-  scrub(): Promise<Scrubbed> {
+  scrub(): Promise<ScrubResult> {
     return Promise.resolve("vacuum");
   }
 

@@ -3,7 +3,7 @@ import { LedgerRefused } from "../../errors.ts";
 import { countersOf } from "../checksums.ts";
 import { type Description, type RowQuery, type RowSlice, type Tables, type TablesHead } from "../tables.ts";
 import { keptApproval } from "./approvals.ts";
-import { entriesOf, type Ask } from "./entries.ts";
+import { entriesOf, type StatementSender } from "./entries.ts";
 import { frontierOf, headRow, ledgerSeal, storedRow } from "./rows.ts";
 import { ask, readRows, sliceCharacters, type BoundStatement } from "./sql.ts";
 
@@ -12,13 +12,13 @@ const sliceRows = 512;
 /** Rows that one statement searches for matches of a filter. */
 const windowRows = 65_536;
 
-type Columns = readonly unknown[];
+type PostgresRow = readonly unknown[];
 
 /** Sends statements together, and returns the rows of each. No statement sees an older state than the one before it. */
-export type Read = (...asked: readonly BoundStatement[]) => Promise<readonly (readonly Columns[])[]>;
+export type PipelineReader = (...asked: readonly BoundStatement[]) => Promise<readonly (readonly PostgresRow[])[]>;
 
 /** The tables of a ledger in a database. */
-export function postgresTables(read: Read, ledger: string): Tables {
+export function postgresTables(read: PipelineReader, ledger: string): Tables {
   const ofTick = together(read);
   const head = async (): Promise<TablesHead> => {
     const [columns = []] = await ofTick(ask("readHead", ledger));
@@ -48,8 +48,8 @@ export function postgresTables(read: Read, ledger: string): Tables {
 }
 
 /** Sends the reads that are asked for without a wait between them together, in their order: they take one round trip. */
-function together(read: Read): Ask {
-  let waiting: (PromiseWithResolvers<readonly Columns[]> & { readonly asked: BoundStatement })[] = [];
+function together(read: PipelineReader): StatementSender {
+  let waiting: (PromiseWithResolvers<readonly PostgresRow[]> & { readonly asked: BoundStatement })[] = [];
   const flush = (): void => {
     const batch = waiting;
     waiting = [];
@@ -60,14 +60,14 @@ function together(read: Read): Ask {
   };
   return (asked) => {
     if (waiting.length === 0) queueMicrotask(flush);
-    const answer = Promise.withResolvers<readonly Columns[]>();
+    const answer = Promise.withResolvers<readonly PostgresRow[]>();
     waiting.push({ ...answer, asked });
     return answer.promise;
   };
 }
 
 /** The description of a ledger from its row. @throws {LedgerRefused} if it was changed */
-export function describedIn(ledger: string, [found]: readonly Columns[]): Description {
+export function describedIn(ledger: string, [found]: readonly PostgresRow[]): Description {
   const [log = "", counterSecret = "", checksum, ...head] = (found ?? []) as readonly string[];
   if (checksum === ledgerSeal(ledger, log, counterSecret))
     return { log, counterSecret, signer: headRow(head).signer ?? undefined };
@@ -77,7 +77,7 @@ export function describedIn(ledger: string, [found]: readonly Columns[]): Descri
 }
 
 /** Searches rows, newest first, in one window of rows after another. */
-function searchOf(read: Read, ledger: string): Tables["find"] {
+function searchOf(read: PipelineReader, ledger: string): Tables["find"] {
   /** A row that was the last one. */
   let known = 0;
   return async ({ before, from = 1, limit, ...filters }: RowQuery): Promise<RowSlice> => {

@@ -7,7 +7,7 @@ import type { StoredRepeat } from "../../../../../core/src/record/entry/repeat.t
 import { entriesIn } from "./entries.ts";
 import { frontierOf, headRow, sameHead, type HeadRow } from "./rows.ts";
 import { keptApproval, openApprovals } from "./approvals.ts";
-import { beginTransaction, explained, rollBack, send, settleAll } from "./session.ts";
+import { beginTransaction, explainError, rollBack, send, settleAll } from "./session.ts";
 import { ask, commit, headColumns, insertions, rollback, withoutTimeout, type BoundStatement } from "./sql.ts";
 import type { TreeNode } from "../../../../../core/src/record/tree/merkle.ts";
 import { counterEntry } from "../checksums.ts";
@@ -162,7 +162,7 @@ export class PostgresTransaction implements StoreTransaction {
 
   /** The rows of events. Asks the database only if `values` has not read all totals. */
   async #events(effects: readonly StoredEffect[], isFolded: boolean): Promise<readonly EventRow[]> {
-    const missing = this.#totals.missing(effects, this.#counters);
+    const missing = this.#totals.findMissing(effects, this.#counters);
     if (missing.length > 0) await this.#ask(missing);
     return this.#totals.add(effects, this.#counters, isFolded);
   }
@@ -218,7 +218,7 @@ export class PostgresTransaction implements StoreTransaction {
     } catch (error) {
       await this.abort();
       const isForbidden = error instanceof DatabaseError && error.code === "42501";
-      throw isForbidden ? new NotKept("forbidden", "the database's role may not erase") : explained(error);
+      throw isForbidden ? new NotKept("forbidden", "the database's role may not erase") : explainError(error);
     }
   }
 
@@ -244,7 +244,7 @@ export class PostgresTransaction implements StoreTransaction {
       ];
     } catch (error) {
       await this.abort();
-      throw explained(error);
+      throw explainError(error);
     }
   }
 
@@ -260,7 +260,7 @@ export class PostgresTransaction implements StoreTransaction {
     client.release(true);
     const isKept = outcome.said !== "ROLLBACK" && (await findOut(this.#parts, { from: head, to: next }));
     if (isKept) return;
-    if (outcome.failed !== undefined) throw explained(outcome.failed);
+    if (outcome.failed !== undefined) throw explainError(outcome.failed);
     throw new NotKept("not-committed", "the database was lost during the commit, and has nothing of it");
   }
 
@@ -275,7 +275,7 @@ export class PostgresTransaction implements StoreTransaction {
     try {
       return await work();
     } catch (error) {
-      throw explained(error);
+      throw explainError(error);
     }
   }
 }
@@ -295,7 +295,7 @@ function requireOrder(rows: readonly StoredRow[], last: number): void {
     throw new Fault(`row ${stray.seq} does not follow row ${last}: it is there already, or out of order`);
 }
 
-interface Outcome {
+interface CommitOutcome {
   /** The command that the server has confirmed; undefined if the outcome is not certain. */
   readonly said: "COMMIT" | "ROLLBACK" | undefined;
   /** The server's error for a statement. */
@@ -306,7 +306,7 @@ interface Outcome {
  * Sends the statements and the COMMIT, and waits for every answer. A warning with the COMMIT makes the outcome uncertain:
  * for example, the wait for a standby was cancelled. Other notices have the code of success.
  */
-async function endTransaction(client: ClientBase, written: readonly BoundStatement[]): Promise<Outcome> {
+async function endTransaction(client: ClientBase, written: readonly BoundStatement[]): Promise<CommitOutcome> {
   let warned = false;
   const onNotice = ({ code }: { readonly code?: string | undefined }): void => void (warned ||= code !== "00000");
   client.on("notice", onNotice);
@@ -338,7 +338,7 @@ async function findOut({ config, settleMs, ledger }: TransactionParts, move: Mov
     try {
       return await lookUnderLock(config, ledger, move, until);
     } catch (error) {
-      if (error instanceof Untold || performance.now() + pause > until) {
+      if (error instanceof UnknownCommit || performance.now() + pause > until) {
         const why = (error as Error).message;
         const problem = `the answer to a commit on the ledger "${ledger}" was lost, and what became of it cannot be told (${why})`;
         throw new Fault(`${problem}: nothing more is answered`, { cause: error });
@@ -348,7 +348,7 @@ async function findOut({ config, settleMs, ledger }: TransactionParts, move: Mov
   }
 }
 
-class Untold extends Error {}
+class UnknownCommit extends Error {}
 
 async function lookUnderLock(config: ClientConfig, ledger: string, move: Move, until: number): Promise<boolean> {
   const client = new Client({ ...config, query_timeout: Math.max(1, until - performance.now()) });
@@ -371,9 +371,9 @@ async function lookUnderLock(config: ClientConfig, ledger: string, move: Move, u
 
 function isThere({ from, to }: Move, columns: readonly unknown[] | undefined, leaf: unknown): boolean {
   if (to.seq > from.seq) return leaf === to.leaf;
-  if (columns === undefined) throw new Untold("the ledger is not in the database any more");
+  if (columns === undefined) throw new UnknownCommit("the ledger is not in the database any more");
   const head = headRow(columns);
   if (sameHead(head, to)) return true;
   if (sameHead(head, from)) return false;
-  throw new Untold("another gate has gone on since");
+  throw new UnknownCommit("another gate has gone on since");
 }

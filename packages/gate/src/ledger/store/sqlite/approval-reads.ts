@@ -22,14 +22,18 @@ export const waitingSql = `SELECT count(*) AS calls,
   count(*) FILTER (WHERE 2 * ?1 - ends > CAST(substr(leaf, instr(leaf, '"at":') + 5, 15) AS INTEGER)) AS late
   FROM approvals JOIN receipts USING (seq) WHERE status = 'pending' AND ends > ?1`;
 
-export type Value = string | number | Uint8Array;
+export type SqliteValue = string | number | Uint8Array;
 export type Prepare = DatabaseSync["prepare"];
 
 const columns = columnsOf("receipts");
 const rowOf = entryReader("receipts", columns);
 
 /** Reads approvals together with the rows that asked. */
-export function select(prepare: Prepare, condition: string, ...values: readonly Value[]): readonly KeptApproval[] {
+export function select(
+  prepare: Prepare,
+  condition: string,
+  ...values: readonly SqliteValue[]
+): readonly KeptApproval[] {
   const found = prepare(
     `SELECT ${columns.join(", ")}, record FROM approvals JOIN receipts USING (seq) WHERE ${condition}`,
     { returnArrays: true },

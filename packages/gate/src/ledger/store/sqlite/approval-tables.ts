@@ -7,7 +7,7 @@ import type { KeptApproval, StoredApproval } from "../../../../../core/src/recor
 import { toReservationRows, addReserved, type KeptCounters, type TotalQuery } from "../running-totals.ts";
 import type { ApprovalLookup, ApprovalsFound, StoredEffect } from "../store.ts";
 import { storedValues } from "../tables.ts";
-import { select, type Prepare, type Value } from "./approval-reads.ts";
+import { select, type Prepare, type SqliteValue } from "./approval-reads.ts";
 import { insertion } from "./insertion.ts";
 import type { SqliteTables } from "./tables.ts";
 
@@ -94,7 +94,7 @@ export class ApprovalTables {
 
   find({ attaches, rows, keys, at }: ApprovalLookup, counters: KeptCounters): ApprovalsFound {
     const found = new Map<number, KeptApproval>();
-    const add = (condition: string, ...values: readonly Value[]): void => {
+    const add = (condition: string, ...values: readonly SqliteValue[]): void => {
       for (const each of select(this.#statement, condition, ...values)) found.set(each.row.seq, each);
     };
     for (const attach of attaches) add("attach = ? AND ends IS NOT NULL", Buffer.from(attach, "hex"));

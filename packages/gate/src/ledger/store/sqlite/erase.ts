@@ -4,7 +4,7 @@ import { withoutParts } from "../../../../../core/src/record/entry/evidence.ts";
 import { files } from "../../files/data-folder.ts";
 import { busyTimeoutMs } from "./file.ts";
 import { flushCut } from "./log.ts";
-import { type Scrubbed } from "../store.ts";
+import { type ScrubResult } from "../store.ts";
 import { changeColumns } from "../../../../../core/src/record/entry/row.ts";
 
 // The file's `user_version` records whether pages may contain deleted data. SQLite overwrites deleted data
@@ -33,7 +33,7 @@ export function eraseParts(database: DatabaseSync, { parts, rows }: Erasure): vo
 }
 
 /** Like `LedgerStore.scrub`: removes copies in pages first, if it may, and then the log. */
-export function scrub(database: DatabaseSync, folder: string, mayRewrite: boolean): Scrubbed {
+export function scrub(database: DatabaseSync, folder: string, mayRewrite: boolean): ScrubResult {
   const state = stateOf(database);
   const isDue = (state & rewriteDue) !== 0;
   const isRewritten = isDue && mayRewrite && rewrite(database, state);

@@ -2,7 +2,7 @@ import { hash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { countersOf } from "../checksums.ts";
-import { columnsOf, describedTables, type Counters } from "../tables.ts";
+import { columnsOf, tableSpecs, type Counters } from "../tables.ts";
 import { schema } from "./schema.ts";
 import { files } from "../../files/data-folder.ts";
 import { makePrivate } from "../../files/private-files.ts";
@@ -12,7 +12,7 @@ import { LedgerRefused } from "../../errors.ts";
 /** The layout of the file. A file with another layout is refused, never converted silently. */
 const layout = 2;
 
-export function gone(folder: string): LedgerRefused {
+export function makeMissingError(folder: string): LedgerRefused {
   return new LedgerRefused(
     `a ledger was here (its head is pinned), and its file in ${folder} is gone or empty: ` +
       "restore it from a backup; a new history is not started over an old one",
@@ -192,7 +192,7 @@ function metaCheck(meta: Readonly<Record<string, string>>): string {
 
 /** Numbers are read as text, because the driver may not be able to read a changed number. */
 const counterColumns = columnsOf("counters").map((name) =>
-  describedTables.counters.columns[name].startsWith("number") ? `cast(${name} AS TEXT)` : name,
+  tableSpecs.counters.columns[name].startsWith("number") ? `cast(${name} AS TEXT)` : name,
 );
 
 export function readCounters(database: DatabaseSync): Counters {

@@ -12,7 +12,7 @@ import { LedgerRefused, Unreadable } from "../../errors.ts";
 import type { LedgerMistake } from "../../../../../core/src/record/entry/row.ts";
 
 /** A connection that only reads, in its own thread, so that it never delays a commit. */
-class Reader extends SqliteTables {
+class SqliteReader extends SqliteTables {
   readonly #folder: string;
   readonly #database: DatabaseSync;
   readonly #walks = new Map<number, Steps<Verification>>();
@@ -67,11 +67,11 @@ class Reader extends SqliteTables {
   }
 }
 
-function openReader(folder: string): Reader {
+function openReader(folder: string): SqliteReader {
   const database = openForReading(folder);
   try {
     if (readMeta(database) === undefined) throw new LedgerRefused(`there is no ledger in ${folder}: its file is empty`);
-    return new Reader(folder, database);
+    return new SqliteReader(folder, database);
   } catch (error) {
     database.close();
     throw error;

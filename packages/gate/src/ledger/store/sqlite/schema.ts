@@ -1,4 +1,4 @@
-import { describedTables, type TableName } from "../tables.ts";
+import { tableSpecs, type TableName } from "../tables.ts";
 
 /** Rows that share a part of the index of sessions, as a power of two. */
 export const blockBits = 12;
@@ -30,7 +30,7 @@ const lineMax = { whole: 140, broken: 132 };
 /** The statements that make the tables and indexes of a new file. SQLite keeps their texts in the file. */
 export const schema: readonly string[] = [
   "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;",
-  ...(Object.keys(describedTables) as TableName[]).flatMap((table) => [
+  ...(Object.keys(tableSpecs) as TableName[]).flatMap((table) => [
     tableText(table),
     ...(indexes[table] ?? []).map((index) => `CREATE INDEX ${index};`),
   ]),
@@ -38,7 +38,7 @@ export const schema: readonly string[] = [
 ];
 
 function tableText(table: TableName): string {
-  const { columns, key } = describedTables[table];
+  const { columns, key } = tableSpecs[table];
   const [first] = key.length === 1 ? key : [];
   const parts = Object.entries(columns).map(([name, kind]) => {
     const type = types[kind.replace("?", "") as keyof typeof types];

@@ -35,7 +35,7 @@ export function searchRows(database: DatabaseSync, last: number, query: RowQuery
   while (top > from) {
     const floor = Math.max(from, floorOf(top));
     const found = statement.iterate(top, floor, ...parameters, Math.min(limit, sliceRows));
-    const rows = [...bounded(found)].map(rowOf);
+    const rows = [...readSlice(found)].map(rowOf);
     const lowest = rows.at(-1);
     if (lowest !== undefined) return { rows, next: lowest.seq };
     top = floor;
@@ -51,7 +51,7 @@ const dialect = {
 };
 
 /** Reads rows up to the size of a slice, because each costs memory. */
-export function* bounded(rows: Iterable<unknown>): Generator<readonly unknown[]> {
+export function* readSlice(rows: Iterable<unknown>): Generator<readonly unknown[]> {
   let characters = 0;
   for (const values of rows as Iterable<readonly unknown[]>) {
     yield values;

@@ -2,20 +2,20 @@ import { readFile, rename, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isOpen } from "../../../../../core/src/approvals/mod.ts";
 import { files, hasLedger } from "../../files/data-folder.ts";
-import { gone, reserveBytes } from "./file.ts";
+import { makeMissingError, reserveBytes } from "./file.ts";
 import type { KeptTogether, OpenOptions, WriteOptions } from "./writer.ts";
 import type {
   DeliveryNotes,
   KeyNotes,
   LedgerStore,
   OpenedStore,
-  Scrubbed,
+  ScrubResult,
   StoredEffect,
   StoreTransaction,
   Verification,
 } from "../store.ts";
 import type { StoredCounter, StoredHead } from "../tables.ts";
-import { tablesBy, type Description, type Tables } from "../tables.ts";
+import { makeTables, type Description, type Tables } from "../tables.ts";
 import type { Anchor } from "../../../../../core/src/record/tree/walk.ts";
 import { NoLedger } from "../../errors.ts";
 import type { DueApprovals } from "./approval-tables.ts";
@@ -87,7 +87,7 @@ class SqliteStore implements LedgerStore {
     this.#head = opened.head;
     this.#changed = opened.changed;
     this.#hasApprovals = opened.hasApprovals;
-    const tables = tablesBy((name, ...args) => this.#ask(name, ...args));
+    const tables = makeTables((name, ...args) => this.#ask(name, ...args));
     this.tables = {
       ...tables,
       // A start needs no reading thread for these, which come in no order with other reads.
@@ -168,12 +168,12 @@ class SqliteStore implements LedgerStore {
     return this.#writer.call("keepCounter", counter, folded);
   }
 
-  scrub(rewrite: boolean): Promise<Scrubbed> {
+  scrub(rewrite: boolean): Promise<ScrubResult> {
     return this.#writer.call("scrub", rewrite);
   }
 
   verify(from: number, anchors: readonly Anchor[], inTurn?: InTurn): Promise<Verification> {
-    return this.#reading(async (reader) => {
+    return this.#withReader(async (reader) => {
       const walk = await reader.call<number>("startWalk", { from, anchors });
       return inSteps<Verification>(() => reader.call("goOn", walk), inTurn);
     });
@@ -186,11 +186,11 @@ class SqliteStore implements LedgerStore {
   }
 
   #ask<Value>(name: string, ...args: readonly unknown[]): Promise<Value> {
-    return this.#reading((reader) => reader.call(name, ...args));
+    return this.#withReader((reader) => reader.call(name, ...args));
   }
 
   /** The reading thread starts with a read. After an idle time it rests or ends, which frees its memory. */
-  async #reading<Value>(read: (reader: Remote) => Promise<Value>): Promise<Value> {
+  async #withReader<Value>(read: (reader: Remote) => Promise<Value>): Promise<Value> {
     clearTimeout(this.#idle);
     this.#asking += 1;
     try {
@@ -245,7 +245,7 @@ async function startReader(readers: Threads, folder: string): Promise<Remote> {
   return (await readers.open(folder)).remote;
 }
 
-export interface Inspection {
+export interface InspectionOptions {
   readonly anchors: readonly Anchor[];
   readonly chainAlone: boolean;
   /** True if something outside the folder has observed the ledger. */
@@ -258,19 +258,19 @@ export async function readSqlite(
 ): Promise<{ readonly tables: Tables; readonly close: () => Promise<void> }> {
   if (!hasLedger(folder)) throw new NoLedger(`there is no ledger in ${folder}`);
   const reader = await startReader(ownThreads.readers, folder);
-  return { tables: tablesBy((name, ...args) => reader.call(name, ...args)), close: () => reader.end() };
+  return { tables: makeTables((name, ...args) => reader.call(name, ...args)), close: () => reader.end() };
 }
 
 /** The result of a walk. */
-export interface Inspected extends Verification {
+export interface InspectionResult extends Verification {
   /** The verifier key on record, if the ledger is sound. */
   readonly signer?: string | undefined;
 }
 
 /** Walks a ledger, whether or not a gate serves it. It never locks, writes or creates anything. */
-export async function inspectSqlite(folder: string, inspection: Inspection): Promise<Inspected> {
+export async function inspectSqlite(folder: string, inspection: InspectionOptions): Promise<InspectionResult> {
   const { anchors, chainAlone, mustExist } = inspection;
-  if (!hasLedger(folder)) throw mustExist ? gone(folder) : new NoLedger(`there is no ledger in ${folder}`);
+  if (!hasLedger(folder)) throw mustExist ? makeMissingError(folder) : new NoLedger(`there is no ledger in ${folder}`);
   const reader = await startReader(ownThreads.readers, folder);
   try {
     const check = await reader.call<Verification>("verify", { from: 1, anchors, chainAlone });

@@ -16,23 +16,23 @@ import {
   type Column,
   type Counters,
   type Description,
-  type Entry,
+  type TableEntry,
   type EventTally,
-  type Key,
-  type Range,
+  type EntryKey,
+  type EntryRange,
   type RowQuery,
   type RowSlice,
   type TableName,
   type Tables,
-  type Value,
+  type ColumnValue,
   type TablesHead,
   type WaitingApprovals,
 } from "../tables.ts";
 import { listApprovals, waitingSql } from "./approval-reads.ts";
 import { readCounters, readMeta } from "./file.ts";
-import { bounded, searchRows } from "./search.ts";
+import { readSlice, searchRows } from "./search.ts";
 
-type Columns = readonly unknown[];
+type SqliteRow = readonly unknown[];
 
 /** So many rows are read at once, which is faster; of more, only as many as their size permits. */
 const fewRows = 128;
@@ -48,7 +48,7 @@ export class SqliteTables implements WithoutPromises<Tables> {
   }
 
   /** A statement that returns arrays, which cost a third of the driver's objects. */
-  #prepared(sql: string): StatementSync {
+  #prepare(sql: string): StatementSync {
     return this.#statements.getOrInsertComputed(sql, () => this.#database.prepare(sql, { returnArrays: true }));
   }
 
@@ -62,7 +62,7 @@ export class SqliteTables implements WithoutPromises<Tables> {
   head(): TablesHead {
     return readable(() => {
       // As text, because the driver may not be able to read a changed number.
-      const [last] = this.#prepared("SELECT cast(max(seq) AS TEXT) FROM receipts").get() as unknown as Columns;
+      const [last] = this.#prepare("SELECT cast(max(seq) AS TEXT) FROM receipts").get() as unknown as SqliteRow;
       return { rows: Number(last ?? 0) };
     });
   }
@@ -70,7 +70,7 @@ export class SqliteTables implements WithoutPromises<Tables> {
   /** Reads the counters again only after a commit of another connection. */
   counters(): Counters {
     return readable(() => {
-      const [version] = this.#prepared("PRAGMA data_version").get() as unknown as Columns;
+      const [version] = this.#prepare("PRAGMA data_version").get() as unknown as SqliteRow;
       const known = this.#counters?.version === version ? this.#counters : undefined;
       this.#counters = known ?? { version, counters: readCounters(this.#database) };
       return this.#counters.counters;
@@ -79,9 +79,9 @@ export class SqliteTables implements WithoutPromises<Tables> {
 
   page<T extends TableName, C extends Column<T> = Column<T>>(
     table: T,
-    range: Range,
+    range: EntryRange,
     columns: readonly C[] = columnsOf(table) as readonly C[],
-  ): readonly Pick<Entry<T>, C>[] {
+  ): readonly Pick<TableEntry<T>, C>[] {
     try {
       return this.#page(table, range, columns);
     } catch (error) {
@@ -94,70 +94,71 @@ export class SqliteTables implements WithoutPromises<Tables> {
 
   #page<T extends TableName, C extends Column<T>>(
     table: T,
-    range: Range,
+    range: EntryRange,
     columns: readonly C[],
-  ): readonly Pick<Entry<T>, C>[] {
-    const bounds: Partial<Range> = table === "receipts" ? rowBounds : {};
+  ): readonly Pick<TableEntry<T>, C>[] {
+    const bounds: Partial<EntryRange> = table === "receipts" ? rowBounds : {};
     const { after = bounds.after, through = bounds.through, limit } = range;
     const key = keyOf(table);
     const within = [after && bound(key, ">", after), through && bound(key, "<=", through)].filter(Boolean);
     const where = within.length === 0 ? "" : ` WHERE ${within.join(" AND ")}`;
     const sql = `SELECT ${columns.join(", ")} FROM ${table}${where} ORDER BY ${key.join(", ")} LIMIT ?`;
     const values = [after, through].flatMap((of) => (of === undefined ? [] : keyWriter(table)(of)));
-    const statement = this.#prepared(sql);
+    const statement = this.#prepare(sql);
     const mayBeLarge = limit > fewRows && columns.some((name) => name === "evidence");
-    const found = mayBeLarge ? bounded(statement.iterate(...values, limit)) : statement.all(...values, limit);
-    return untilDamaged(found as Iterable<Columns>, entryReader(table, columns));
+    const found = mayBeLarge ? readSlice(statement.iterate(...values, limit)) : statement.all(...values, limit);
+    return untilDamaged(found as Iterable<SqliteRow>, entryReader(table, columns));
   }
 
   at<T extends TableName, C extends Column<T> = Column<T>>(
     table: T,
-    keys: readonly Key[],
+    keys: readonly EntryKey[],
     columns: readonly C[] = columnsOf(table) as readonly C[],
-  ): readonly (Pick<Entry<T>, C> | undefined)[] {
+  ): readonly (Pick<TableEntry<T>, C> | undefined)[] {
     const where = keyOf(table).map((name) => `${name} = ?`);
-    const statement = this.#prepared(`SELECT ${columns.join(", ")} FROM ${table} WHERE ${where.join(" AND ")}`);
+    const statement = this.#prepare(`SELECT ${columns.join(", ")} FROM ${table} WHERE ${where.join(" AND ")}`);
     const entryOf = entryReader(table, columns);
     const stored = keyWriter(table);
     return eachReadable(keys, (key) => {
-      const found = statement.get(...stored(key)) as unknown as Columns | undefined;
+      const found = statement.get(...stored(key)) as unknown as SqliteRow | undefined;
       return found && entryOf(found);
     });
   }
 
-  where<T extends TableName>(table: T, column: Column<T>, values: readonly Value[]): readonly Entry<T>[] {
+  where<T extends TableName>(table: T, column: Column<T>, values: readonly ColumnValue[]): readonly TableEntry<T>[] {
     const columns = columnsOf(table);
-    const statement = this.#prepared(`SELECT ${columns.join(", ")} FROM ${table} WHERE ${column} = ?`);
+    const statement = this.#prepare(`SELECT ${columns.join(", ")} FROM ${table} WHERE ${column} = ?`);
     const entryOf = entryReader(table, columns);
     return eachReadable(values, (value) =>
-      (statement.all(storedIn(table, column, value)) as unknown as readonly Columns[]).map(entryOf),
+      (statement.all(storedIn(table, column, value)) as unknown as readonly SqliteRow[]).map(entryOf),
     ).flat();
   }
 
-  tally(after: Key | undefined, through: number): EventTally {
+  tally(after: EntryKey | undefined, through: number): EventTally {
     const key = keyOf("effects");
     return readable(() => {
       const from = after === undefined ? [] : keyWriter("effects")(after);
       const low = after === undefined ? "true" : bound(key, ">", after);
       const order = key.join(", ");
-      const end = this.#prepared(
+      const end = this.#prepare(
         `SELECT ${order} FROM effects WHERE ${low} ORDER BY ${order} LIMIT 1 OFFSET ${tallyEvents - 1}`,
-      ).get(...from) as unknown as Columns | undefined;
+      ).get(...from) as unknown as SqliteRow | undefined;
       const to =
-        end && keyIn("effects", entryReader("effects", key as readonly Column<"effects">[])(end) as Entry<"effects">);
+        end &&
+        keyIn("effects", entryReader("effects", key as readonly Column<"effects">[])(end) as TableEntry<"effects">);
       const high = to === undefined ? "true" : bound(key, "<=", to);
-      const counted = this.#prepared(
+      const counted = this.#prepare(
         `SELECT count(*) FILTER (WHERE folded IS NULL AND seq <= ?), count(folded),
            count(*) FILTER (WHERE seq > (SELECT coalesce(max(seq), 0) FROM receipts)),
            (SELECT coalesce(max(seq), 0) FROM receipts) FROM effects WHERE ${low} AND ${high}`,
       ).get(through, ...from, ...(to === undefined ? [] : keyWriter("effects")(to)));
-      const [live = 0, folded = 0, beyond = 0, last = 0] = (counted as unknown as Columns).map(Number);
+      const [live = 0, folded = 0, beyond = 0, last = 0] = (counted as unknown as SqliteRow).map(Number);
       return { to, live, folded, beyond, last };
     });
   }
 
-  totals(places: readonly Key[]): readonly (string | undefined)[] {
-    const before = this.#prepared(
+  totals(places: readonly EntryKey[]): readonly (string | undefined)[] {
+    const before = this.#prepare(
       "SELECT total FROM effects WHERE counter = ? AND key = ? AND (at, seq) < (?, ?) ORDER BY at DESC, seq DESC LIMIT 1",
     );
     const stored = keyWriter("effects");
@@ -177,18 +178,18 @@ export class SqliteTables implements WithoutPromises<Tables> {
   }
 
   countWaiting(at: number): WaitingApprovals {
-    const [calls = 0, late = 0] = this.#prepared(waitingSql).get(at) as unknown as readonly number[];
+    const [calls = 0, late = 0] = this.#prepare(waitingSql).get(at) as unknown as readonly number[];
     return { calls, late };
   }
 }
 
 /** The driver throws for other numbers. The walk finds a row with one at the place where it is missing. */
-const rowBounds: Pick<Range, "after" | "through"> = {
+const rowBounds: Pick<EntryRange, "after" | "through"> = {
   after: [Number.MIN_SAFE_INTEGER - 1],
   through: [Number.MAX_SAFE_INTEGER],
 };
 
-function bound(key: readonly string[], operator: "<=" | ">", { length }: Key): string {
+function bound(key: readonly string[], operator: "<=" | ">", { length }: EntryKey): string {
   return `(${key.slice(0, length).join(", ")}) ${operator} (${Array.from({ length }, () => "?").join(", ")})`;
 }
 

@@ -6,7 +6,7 @@ import { eraseParts, markCleared, scrub } from "./erase.ts";
 import {
   createTables,
   explain,
-  gone,
+  makeMissingError,
   logPagesMax,
   openForWriting,
   readCounters,
@@ -32,7 +32,7 @@ import type {
   ApprovalsFound,
   CommitOptions,
   OpenedStore,
-  Scrubbed,
+  ScrubResult,
   StoredEffect,
   StoredLookup,
 } from "../store.ts";
@@ -91,7 +91,7 @@ class Writer {
     this.#tables = new SqliteTables(database);
     const found = readMeta(database);
     const created = found === undefined;
-    if (created && mustExist) throw gone(folder);
+    if (created && mustExist) throw makeMissingError(folder);
     const meta = found ?? createTables(database, log);
     if (created) markCleared(database);
     this.#meta = meta;
@@ -209,7 +209,7 @@ class Writer {
       );
   }
 
-  scrub(rewrite: boolean): Scrubbed {
+  scrub(rewrite: boolean): ScrubResult {
     return scrub(this.#database, this.#folder, rewrite);
   }
 
@@ -266,7 +266,7 @@ class Writer {
   }
 
   #addEffects(effects: readonly StoredEffect[], isFolded: boolean): void {
-    for (const query of this.#totals.missing(effects, this.#counters)) this.#sum(query);
+    for (const query of this.#totals.findMissing(effects, this.#counters)) this.#sum(query);
     for (const row of this.#totals.add(effects, this.#counters, isFolded)) this.#insertEffect.run(...row);
     this.#approvals.reserve(effects, this.#counters);
     this.#outcomes.take(effects, this.#counters, isFolded);
@@ -284,7 +284,7 @@ function openWriter(options: OpenOptions): Writer {
   const lock = takeOwnership(folder);
   let database: DatabaseSync | undefined;
   try {
-    if (mustExist && !hasLedger(folder)) throw gone(folder);
+    if (mustExist && !hasLedger(folder)) throw makeMissingError(folder);
     database = openForWriting(folder);
     return new Writer(options, lock, database);
   } catch (error) {
