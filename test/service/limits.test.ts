@@ -10,7 +10,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { compileContracts } from "../../packages/readers/src/contract.ts";
 import type { Places } from "../../packages/gate/src/server/admission/places.ts";
 import { explainRates, streamPlaces, waitPlaces } from "../../packages/gate/src/server/admission/open-requests.ts";
-import { Reads, type ReadKind } from "../../packages/gate/src/server/admission/reads.ts";
+import { ReadAdmission, type ReadKind } from "../../packages/gate/src/server/admission/reads.ts";
 import { limits, parseCheckRequest, quote } from "../../packages/core/src/wire/mod.ts";
 import { startClockedGate } from "../support/clocked-gate.ts";
 import { sendAsPage, signIn, trySignIn } from "../support/console.ts";
@@ -176,7 +176,7 @@ function entered(places: Places, count: number, keyOf: (at: number) => string): 
 
 /** Asks for so many places of reads. Returns what became of the last: it waits, or the code of its refusal. */
 async function read(kind: ReadKind, count: number, keyOf: (at: number) => string): Promise<string | undefined> {
-  const reads = new Reads(() => false, 64);
+  const reads = new ReadAdmission(() => false, 64);
   let last: string | undefined = "waits";
   for (let at = 0; at < count; at += 1) {
     const [tenant = "", id = ""] = keyOf(at).split("/");

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import type { ReadKind } from "../../packages/gate/src/server/admission/reads.ts";
 import { routes } from "../../packages/gate/src/server/http/routes.ts";
-import type { Route } from "../../packages/gate/src/server/http/route.ts";
+import type { HttpRoute } from "../../packages/gate/src/server/http/route.ts";
 import { limits } from "../../packages/core/src/wire/mod.ts";
 import { small, startDesk, type Desk } from "../support/approvals.ts";
 import { control } from "../support/controls/control.ts";
@@ -47,8 +47,8 @@ const requests: Readonly<Record<string, { readonly path?: string; readonly body?
     "GET /admin/notify": {},
   };
 
-const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
-const kindOf = ({ reads, readsItself }: Route): ReadKind | undefined => reads ?? readsItself;
+const nameOf = ({ method, path }: HttpRoute): string => `${method} ${path}`;
+const kindOf = ({ reads, readsItself }: HttpRoute): ReadKind | undefined => reads ?? readsItself;
 
 /** Sends the request of a route. */
 async function send(gate: Running, name: string, keys: Keys): Promise<number> {

@@ -39,7 +39,7 @@ interface Attempt {
 }
 
 function keptBy(inputs: RefusedInputs, { bytes, at = at0, keyName = "default", tenant }: Attempt): StoredCall {
-  return inputs.kept({ keyName, at, inputText: inputOf(bytes), sensitive: [] }, tenant);
+  return inputs.toStoredCall({ keyName, at, inputText: inputOf(bytes), sensitive: [] }, tenant);
 }
 
 function isWhole(inputs: RefusedInputs, attempt: Attempt): boolean {

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import pino, { type Logger } from "pino";
 import { Anchors } from "../../packages/gate/src/server/anchoring/anchors.ts";
-import type { Collected } from "../../packages/gate/src/server/anchoring/collected.ts";
+import type { CollectedCheckpoints } from "../../packages/gate/src/server/anchoring/collected.ts";
 import type { AnchoredLog } from "../../packages/gate/src/server/anchoring/head.ts";
 import { parsePolicy } from "../../packages/gate/src/server/anchoring/policy.ts";
 import { parseSinks } from "../../packages/gate/src/server/anchoring/sinks.ts";
@@ -209,7 +209,7 @@ export interface Given {
   readonly witnesses?: readonly TestWitness[];
   readonly quorum?: number;
   readonly sinks?: string;
-  readonly collected?: Collected | undefined;
+  readonly collected?: CollectedCheckpoints | undefined;
   readonly folder: string;
   readonly acceptClaims?: boolean;
   readonly tenant?: string;

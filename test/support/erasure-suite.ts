@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { Eraser, type Erased } from "../../packages/gate/src/server/erasure/eraser.ts";
+import { Eraser, type ErasureResult } from "../../packages/gate/src/server/erasure/eraser.ts";
 import { Retention } from "../../packages/gate/src/server/erasure/retention.ts";
 import type { EraseRequest } from "../../packages/gate/src/server/erasure/request.ts";
 import type { AdminEvent } from "../../packages/gate/src/server/policy/admin-event.ts";
@@ -68,7 +68,7 @@ export function eraserOn(ledger: Ledger): Eraser {
   return new Eraser({ ledger, appendAdminEvent, scrub: (rewrite) => ledger.scrub(rewrite) });
 }
 
-export async function eraseOn(ledger: Ledger, request: Omit<EraseRequest, "reason">): Promise<Erased> {
+export async function eraseOn(ledger: Ledger, request: Omit<EraseRequest, "reason">): Promise<ErasureResult> {
   const eraser = eraserOn(ledger);
   const erased = await eraser.erase({ ...request, reason: "they asked for it" }, "dpo");
   eraser.close();

@@ -8,7 +8,7 @@ import { routeHooks } from "../../packages/svc-gate/src/serve-hooks.ts";
 import { NotKept } from "../../packages/gate/src/ledger/errors.ts";
 import type { ServeHooks } from "../../packages/gate/src/server/policy/hooks.ts";
 import { readConfig } from "../../packages/gate/src/server/start/config.ts";
-import { serve, type Serving } from "../../packages/gate/src/server/start/serve.ts";
+import { serve, type RunningGate } from "../../packages/gate/src/server/start/serve.ts";
 import { newFolder, removeFolder } from "./ledger-fixture.ts";
 
 export const root: string = fileURLToPath(new URL("../..", import.meta.url));
@@ -107,7 +107,7 @@ export function writeContracts(folder: string, { contracts, mandate }: GateFiles
   return file;
 }
 
-export interface Running extends Serving {
+export interface Running extends RunningGate {
   readonly folder: string;
   readonly port: number;
 }

@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import { Budget, AdmissionQueue, type QueuedCall } from "../../packages/gate/src/server/admission/queue.ts";
+import { QueueBudget, AdmissionQueue, type QueuedCall } from "../../packages/gate/src/server/admission/queue.ts";
 import { Valve } from "../../packages/gate/src/server/admission/valve.ts";
 import { limits } from "../../packages/core/src/wire/mod.ts";
 import { check, requestText, type Running } from "./gate.ts";
@@ -12,7 +12,7 @@ const call: QueuedCall = { caller: { keyName: "a" }, bytes: 0 };
 /** Returns how many of this many calls find no room while a batch has run for longer than any may wait. */
 export function queuedWhileStuck(calls: number): number | undefined {
   let now = 0;
-  const budget = new Budget();
+  const budget = new QueueBudget();
   const queue = new AdmissionQueue<QueuedCall>(budget, () => now);
   queue.start();
   now += budget.waitMsMax + 1;
@@ -26,7 +26,7 @@ export function queuedWhileStuck(calls: number): number | undefined {
 
 /** Returns how many of this many calls the batch after a slow one leaves. */
 export function leftBySlowBatch(calls: number): number | undefined {
-  const queue = new AdmissionQueue<QueuedCall>(new Budget());
+  const queue = new AdmissionQueue<QueuedCall>(new QueueBudget());
   for (let n = 0; n < limits.quickBatchCallsMax; n += 1) queue.enqueue(call);
   queue.release(queue.takeBatch(), { decideMs: 1, storeMs: 100 });
   for (let n = 0; n < calls; n += 1) queue.enqueue(call);

@@ -88,7 +88,7 @@ export function recordedJudge(
         judge.how = isKept ? asked.how : undefined;
         return { answered: answerOnRecord(byMode, asked.how), mode, how: judge.how, outcome: undefined };
       },
-      appended: () => ({}),
+      applyRow: () => ({}),
     }),
   };
   return judge;

@@ -191,7 +191,7 @@ function judgeWithGiven(
       return {
         values,
         judge: (decision, all) => call.judge(decision, all),
-        appended: (row) => call.appended(row),
+        applyRow: (row) => call.applyRow(row),
       };
     },
     finish: () => approvals.finish(),

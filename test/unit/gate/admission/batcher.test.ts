@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { Batcher, type TakeCalls, type WaitingCall } from "../../../../packages/gate/src/server/admission/batcher.ts";
-import { Budget } from "../../../../packages/gate/src/server/admission/queue.ts";
+import { QueueBudget } from "../../../../packages/gate/src/server/admission/queue.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../../packages/core/src/wire/mod.ts";
 
 interface Call extends WaitingCall {
@@ -28,7 +28,7 @@ function rigOf(ends: readonly ("after" | "before" | "done" | "fault")[], batchMa
   const log: string[] = [];
   const left = [...ends];
   const batcher = new Batcher<Call, string>({
-    budget: new Budget(),
+    budget: new QueueBudget(),
     transact: async (work): Promise<Result<void, Refusal>> => {
       const end = left.shift() ?? "done";
       await setImmediate();

@@ -7,13 +7,17 @@ import { suite, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import type { KeyOwner } from "../../../../packages/gate/src/server/admission/shares.ts";
-import { RequestQueue, type LineOptions, type Ticket } from "../../../../packages/gate/src/server/admission/line.ts";
+import {
+  RequestQueue,
+  type RequestQueueOptions,
+  type Ticket,
+} from "../../../../packages/gate/src/server/admission/line.ts";
 import type { Refusal, Result } from "../../../../packages/core/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";
 
 const never = new AbortController().signal;
-const small: LineOptions = { ofKeyMax: 2, ofTenantMax: 3, max: 5 };
+const small: RequestQueueOptions = { ofKeyMax: 2, ofTenantMax: 3, max: 5 };
 
 interface Asked {
   readonly holder: KeyOwner;
@@ -43,13 +47,13 @@ const steps = fc.array(fc.oneof(fc.record({ asks: holders }), fc.record({ ends: 
  * last place is longest ago; the same for its keys; then by arrival.
  */
 class Model {
-  readonly #options: LineOptions;
+  readonly #options: RequestQueueOptions;
   readonly placed = new Map<number, KeyOwner>();
   readonly waiting = new Map<number, KeyOwner>();
   /** All who got a place, in order. */
   readonly #log: KeyOwner[] = [];
 
-  constructor(options: LineOptions) {
+  constructor(options: RequestQueueOptions) {
     this.#options = options;
   }
 
@@ -96,7 +100,7 @@ class Model {
 }
 
 /** Runs steps on a line and on the model. Returns true if the same reads have places after each. */
-async function agrees(line: RequestQueue, options: LineOptions, all: readonly Step[]): Promise<boolean> {
+async function agrees(line: RequestQueue, options: RequestQueueOptions, all: readonly Step[]): Promise<boolean> {
   const model = new Model(options);
   const reads: Asked[] = [];
   for (const step of all) {

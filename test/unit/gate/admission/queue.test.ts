@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Budget, AdmissionQueue, resumeMs } from "../../../../packages/gate/src/server/admission/queue.ts";
+import { QueueBudget, AdmissionQueue, resumeMs } from "../../../../packages/gate/src/server/admission/queue.ts";
 import { limits } from "../../../../packages/core/src/wire/mod.ts";
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";
@@ -75,7 +75,7 @@ function isEven(before: ReadonlyMap<string, number>, calls: readonly Call[]): bo
 test("the queue loses no call, keeps the order of each key, and serves every key in turn", (t) => {
   fc.assert(
     fc.property(steps, (played) => {
-      const { lost, isFair } = play(new AdmissionQueue<Call>(new Budget()), played);
+      const { lost, isFair } = play(new AdmissionQueue<Call>(new QueueBudget()), played);
       assert.equal(lost, 0);
       assert.ok(isFair);
     }),
@@ -100,12 +100,12 @@ control("positive control: a queue that drops calls and a queue that is unfair a
     .split("")
     .map((enqueue) => ({ enqueue }));
   const steps9 = [...played, { fitting: 6 }, ...played];
-  assert.ok(play(dropping(new AdmissionQueue<Call>(new Budget())), steps9).lost > 0);
+  assert.ok(play(dropping(new AdmissionQueue<Call>(new QueueBudget())), steps9).lost > 0);
   assert.equal(play(asTheyCome(), steps9).isFair, false);
 });
 
 test("a batch ends before the first call that does not fit, and the next batch starts with it", () => {
-  const queue = new AdmissionQueue<Call>(new Budget());
+  const queue = new AdmissionQueue<Call>(new QueueBudget());
   for (const name of "aab") queue.enqueue(callOf(name));
   assert.deepEqual(names(queue, 2), "ab");
   assert.deepEqual(names(queue, 0), "");
@@ -129,7 +129,7 @@ function fill(queue: AdmissionQueue<Call>, keyName: string, bytes = 0): number {
 }
 
 test("one key may fill the queue until another key asks for its share", () => {
-  const queue = new AdmissionQueue<Call>(new Budget());
+  const queue = new AdmissionQueue<Call>(new QueueBudget());
   assert.equal(fill(queue, "greedy"), limits.queueCallsMax);
   queue.takeBatch();
   const modest = fill(queue, "modest");
@@ -138,14 +138,14 @@ test("one key may fill the queue until another key asks for its share", () => {
 });
 
 test("a key that holds more than its share is refused while a quarter is free for others", () => {
-  const queue = new AdmissionQueue<Call>(new Budget());
+  const queue = new AdmissionQueue<Call>(new QueueBudget());
   queue.enqueue(callOf("modest"));
   assert.equal(fill(queue, "greedy"), limits.queueCallsMax * 0.75 - 1);
   assert.equal(fill(queue, "modest"), limits.queueCallsMax * 0.25);
 });
 
 test("all lines of a process share one budget of bytes, and no queue excludes the others", () => {
-  const budget = new Budget({ max: 1000 });
+  const budget = new QueueBudget({ max: 1000 });
   const [one, other] = [new AdmissionQueue<Call>(budget), new AdmissionQueue<Call>(budget)];
   assert.equal(fill(one, "a", 100), 10);
   assert.equal(other.hasRoom("b", 1), false, "the budget is what may be held in all");
@@ -162,7 +162,7 @@ test("all lines of a process share one budget of bytes, and no queue excludes th
 });
 
 test("a key with large bodies leaves room in the queue for a key with small bodies", () => {
-  const queue = new AdmissionQueue<Call>(new Budget({ max: 1000 }));
+  const queue = new AdmissionQueue<Call>(new QueueBudget({ max: 1000 }));
   queue.enqueue(callOf("small", 10));
   assert.equal(fill(queue, "large", 100), 8);
   assert.ok(queue.hasRoom("small", 10));
@@ -215,7 +215,7 @@ function simulate(
   let now = 0;
   let most = 0;
   let undecided = 0;
-  const queue = new AdmissionQueue<Call & { readonly connection: Connection }>(new Budget(), () => now);
+  const queue = new AdmissionQueue<Call & { readonly connection: Connection }>(new QueueBudget(), () => now);
   const all = clients.map((of) => {
     const outcome: Outcome = { answered: 0, refused: 0, longestMs: 0, fewest: Infinity };
     return Array.from({ length: of.count }, (): Connection => {
@@ -349,7 +349,7 @@ test("paused connections go on while the same key has calls that no pause stops"
 
 test("a burst of one key beside many keys with one call each is admitted if it is done in time", () => {
   let now = 0;
-  const queue = new AdmissionQueue<Call>(new Budget(), () => now);
+  const queue = new AdmissionQueue<Call>(new QueueBudget(), () => now);
   for (let n = 0; n < 20; n += 1) {
     for (let call = 0; call < 100; call += 1) queue.enqueue(callOf("a"));
     queue.start();
@@ -369,7 +369,7 @@ test("after a slow time the queue takes calls again: soon if the store is quick,
     [0, 1001],
   ] as const) {
     let now = 0;
-    const queue = new AdmissionQueue<Call>(new Budget(), () => now);
+    const queue = new AdmissionQueue<Call>(new QueueBudget(), () => now);
     const batch = (ms: number): void => {
       queue.enqueue(callOf("a"));
       queue.start();
@@ -391,7 +391,7 @@ test("after a slow time the queue takes calls again: soon if the store is quick,
 
 test("while a batch runs for longer than any may wait, only calls that share the next batch find room", () => {
   let now = 0;
-  const queue = new AdmissionQueue<Call>(new Budget({ waitMsMax: 300 }), () => now);
+  const queue = new AdmissionQueue<Call>(new QueueBudget({ waitMsMax: 300 }), () => now);
   queue.start();
   now = 300;
   for (let n = 0; n < 2 * limits.queueCallsMin; n += 1) {
@@ -409,7 +409,7 @@ const unpaused = (): never => assert.fail("it was not paused");
 
 test("paused connections go on in their order, each once, whether or not a batch ends", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  const queue = new AdmissionQueue<Call>(new Budget());
+  const queue = new AdmissionQueue<Call>(new QueueBudget());
   const resumed: number[] = [];
   assert.ok(!queue.pause("a", unpaused), "nothing waits");
   for (let n = 0; n < 2 * limits.quickBatchCallsMax; n += 1) queue.enqueue(callOf("a"));
@@ -427,7 +427,7 @@ test("paused connections go on in their order, each once, whether or not a batch
 });
 
 test("at its end a queue reads all connections, and pauses none", () => {
-  const queue = new AdmissionQueue<Call>(new Budget());
+  const queue = new AdmissionQueue<Call>(new QueueBudget());
   for (let n = 0; n < 2 * limits.quickBatchCallsMax; n += 1) queue.enqueue(callOf("a"));
   let resumed = 0;
   assert.ok(queue.pause("a", () => (resumed += 1)));

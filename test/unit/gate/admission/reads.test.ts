@@ -5,20 +5,20 @@
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { Reads, type Read } from "../../../../packages/gate/src/server/admission/reads.ts";
+import { ReadAdmission, type SlicedRead } from "../../../../packages/gate/src/server/admission/reads.ts";
 import { control } from "../../../support/controls/control.ts";
 import { eventually } from "../../../support/patience.ts";
 import { standingClock } from "../../../support/standing-clock.ts";
 
 const key = { tenant: null, id: "k" };
 
-async function enter(reads: Reads, gone = new AbortController()): Promise<Read> {
+async function enter(reads: ReadAdmission, gone = new AbortController()): Promise<SlicedRead> {
   const entered = await reads.enter("long", key, gone);
   return entered.ok ? entered.value : assert.fail(entered.problem.detail);
 }
 
 /** Enters again. Returns true if there was a place and a turn. */
-async function isFree(reads: Reads): Promise<boolean> {
+async function isFree(reads: ReadAdmission): Promise<boolean> {
   let isDone = false;
   const gone = new AbortController();
   void reads.enter("long", key, gone).then(async (entered) => {
@@ -37,7 +37,7 @@ async function* numbers(): AsyncGenerator<number> {
 
 suite("a read", () => {
   test("that works in a turn keeps its place until it leaves", async () => {
-    const reads = new Reads(() => false, 1);
+    const reads = new ReadAdmission(() => false, 1);
     const read = await enter(reads);
     assert.equal(await read.run(() => 7), 7);
     assert.equal(await isFree(reads), false, "positive control");
@@ -46,7 +46,7 @@ suite("a read", () => {
   });
 
   test("whose work fails gives its turn back", async () => {
-    const reads = new Reads(() => false, 1);
+    const reads = new ReadAdmission(() => false, 1);
     const read = await enter(reads);
     await assert.rejects(
       read.run(() => Promise.reject(new Error("no"))),
@@ -57,7 +57,7 @@ suite("a read", () => {
   });
 
   test("that is streamed keeps its place until the last item, also after `end`", async () => {
-    const reads = new Reads(() => false, 1);
+    const reads = new ReadAdmission(() => false, 1);
     const read = await enter(reads);
     const items = read.through(numbers());
     read.end();
@@ -74,7 +74,7 @@ suite("a read", () => {
     ["after the first item", async (items: AsyncGenerator<number>) => void (await items.next())],
   ] as const)
     test(`whose client leaves ${when} gives its place back`, async () => {
-      const reads = new Reads(() => false, 1);
+      const reads = new ReadAdmission(() => false, 1);
       const gone = new AbortController();
       const read = await enter(reads, gone);
       const items = read.through(numbers());
@@ -86,7 +86,7 @@ suite("a read", () => {
     });
 
   test("whose client has left while it waited has no place", async () => {
-    const reads = new Reads(() => false, 1);
+    const reads = new ReadAdmission(() => false, 1);
     const first = await enter(reads);
     const gone = new AbortController();
     const second = enter(reads, gone);
@@ -97,7 +97,7 @@ suite("a read", () => {
   });
 
   test("whose client takes nothing for a second gives its place back, and goes on later", async () => {
-    const reads = new Reads(() => false, 1);
+    const reads = new ReadAdmission(() => false, 1);
     const read = await enter(reads);
     const items = read.through(numbers());
     await items.next();
@@ -113,7 +113,7 @@ suite("a read", () => {
 
   test("of more than a millisecond lets others go on, and ends if its client has left", async (t) => {
     const { pass } = standingClock(t);
-    const reads = new Reads(() => false, 1);
+    const reads = new ReadAdmission(() => false, 1);
     const gone = new AbortController();
     const read = await enter(reads, gone);
     const log: string[] = [];
@@ -136,7 +136,7 @@ suite("a read", () => {
 });
 
 control("positive control: a read that nobody ends is noticed", async () => {
-  const reads = new Reads(() => false, 1);
+  const reads = new ReadAdmission(() => false, 1);
   void (await enter(reads)).through(numbers());
   assert.equal(await isFree(reads), false);
 });

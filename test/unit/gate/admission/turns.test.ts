@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { Turns } from "../../../../packages/gate/src/server/admission/turns.ts";
-import { Reads } from "../../../../packages/gate/src/server/admission/reads.ts";
+import { ReadAdmission } from "../../../../packages/gate/src/server/admission/reads.ts";
 import { eventually } from "../../../support/patience.ts";
 import { standingClock } from "../../../support/standing-clock.ts";
 
@@ -131,7 +131,7 @@ suite("turns", () => {
 
 test("a processor stays free of explanations", async () => {
   const running = async (processors: number): Promise<number> => {
-    const reads = new Reads(() => false, processors);
+    const reads = new ReadAdmission(() => false, processors);
     let count = 0;
     for (let n = 0; n < 10; n += 1)
       void reads.enter("explanation", { tenant: `t${n}`, id: "k" }, new AbortController()).then(() => (count += 1));

@@ -62,7 +62,7 @@ suite("witnesses", () => {
     c.instead = undefined;
     await until(() => vouchedBy(opened, "witness w3") === 558);
     assert.equal(opened.lines.filter((line) => line.includes("witness w3")).length, 2, "once lost, once back");
-    assert.equal(await opened.anchors.diverged(), undefined);
+    assert.equal(await opened.anchors.findDivergence(), undefined);
   });
 
   test("the gate compares the head that witnesses cosigned with its tree", async (t) => {
@@ -71,9 +71,9 @@ suite("witnesses", () => {
     const witness = await witnessOf(t, "a", log);
     const { anchors } = anchorsOf(t, { log, witnesses: [witness], folder: temporaryFolder(t) });
     await anchors.start(true);
-    assert.equal(await anchors.diverged(), undefined);
+    assert.equal(await anchors.findDivergence(), undefined);
     t.mock.method(log, "hashes", other.hashes.bind(other));
-    const { seq, problem } = (await anchors.diverged()) ?? {};
+    const { seq, problem } = (await anchors.findDivergence()) ?? {};
     assert.equal(seq, 9);
     says("another tree than the witnesses have seen", problem ?? "");
   });

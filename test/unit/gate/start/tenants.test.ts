@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import type { ServerResponse } from "node:http";
 import pino from "pino";
-import { Budget } from "../../../../packages/gate/src/server/admission/queue.ts";
+import { QueueBudget } from "../../../../packages/gate/src/server/admission/queue.ts";
 import { Metrics } from "../../../../packages/gate/src/server/telemetry/metrics.ts";
 import { Tenants } from "../../../../packages/gate/src/server/service/tenants.ts";
 import type { GateSource } from "../../../../packages/gate/src/server/service/gate-source.ts";
@@ -33,7 +33,7 @@ function start(
 ): { readonly tenants: Tenants; readonly sources: readonly GateSource[] } {
   const folder = temporaryFolder(t);
   const sources = ids.map((id) => placeIn(folder, id));
-  const shared = { log: pino({ level: "silent" }), observer: new Metrics(), budget: new Budget() };
+  const shared = { log: pino({ level: "silent" }), observer: new Metrics(), budget: new QueueBudget() };
   const tenants = new Tenants(sources, { ...shared, openMax: 1, idleMs: 60_000 });
   t.after(() => tenants.close());
   return { tenants, sources };

@@ -61,7 +61,7 @@ suite("the metrics in the text format of Prometheus", () => {
   test("a strict reader accepts the metrics, with help texts, units and complete histograms", async () => {
     const observer = new Metrics();
     observer.countAnswer(check, timings);
-    observer.flushed(4, 2);
+    observer.countBatch(4, 2);
     const families = readExposition(await textOf(observer));
     assert.deepEqual(lintExposition(families), []);
     assert.ok(families.size > 40, "with the metrics of the process");
@@ -71,13 +71,13 @@ suite("the metrics in the text format of Prometheus", () => {
     const observer = new Metrics();
     observer.countAnswer(check, timings);
     observer.countAnswer({ ...check, toolName: "no.such.tool", routed: false }, timings);
-    observer.flushed(2, 4);
+    observer.countBatch(2, 4);
     observer.countRefusal("queue-full");
-    observer.defect();
-    observer.reloaded("refused");
-    observer.anchorFailed("file sink");
-    observer.asked("opened");
-    observer.asked("capped");
+    observer.countDefect();
+    observer.countReload("refused");
+    observer.countAnchorFailure("file sink");
+    observer.countJudgement("opened");
+    observer.countJudgement("capped");
     const asked = { at: 1000, votes: [], useBy: null, denial: null };
     const [vote, late] = [13_000, 21_000].map((at) => ({ row: 1, at, key: "k", person: "p" }));
     const changes = [
@@ -89,7 +89,7 @@ suite("the metrics in the text format of Prometheus", () => {
       { ...asked, status: "expired", votes: [vote] },
       { ...asked, status: "expired", votes: [vote], useBy: 99 },
     ] as unknown as readonly Approval[];
-    for (const approval of changes) observer.approvalChanged(approval);
+    for (const approval of changes) observer.countApproval(approval);
     const families = readExposition(await textOf(observer));
     const value = (name: string, labels: Readonly<Record<string, string>> = {}): number | undefined =>
       families

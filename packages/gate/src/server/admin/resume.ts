@@ -40,7 +40,7 @@ export interface ResumedCounter {
   readonly isReset: boolean;
 }
 
-export interface Resumed {
+export interface ResumeResult {
   /** The row that records it. */
   readonly seq: number;
   /** The time of the row, in milliseconds. */
@@ -49,7 +49,7 @@ export interface Resumed {
 }
 
 /** The result of a resume after a restore. */
-export interface ResumedPast extends Resumed {
+export interface RestoreResumeResult extends ResumeResult {
   readonly lost: readonly [from: number, to: number | null];
   /** The first row that differs from the row that was seen; undefined if rows are only missing. */
   readonly forked: number | undefined;
@@ -64,7 +64,10 @@ export interface ResumedPast extends Resumed {
  * @returns undefined if that row was written before, and only the pin had to be moved
  * @throws {LedgerRefused} if nothing is lost, the ledger is damaged, or a gate serves it
  */
-export function resumeAfterRestore(place: ResumeTarget, request: ResumeRequest): Promise<ResumedPast | undefined> {
+export function resumeAfterRestore(
+  place: ResumeTarget,
+  request: ResumeRequest,
+): Promise<RestoreResumeResult | undefined> {
   const { askOthers, ...offline } = place;
   const open = (options: LedgerOptions): Promise<PastPin> => openPastPin(options, askOthers);
   return openOfflineBy(open, offline, async (past) => {
@@ -82,7 +85,7 @@ export function resumeAfterRestore(place: ResumeTarget, request: ResumeRequest):
 async function appendResume(
   { ledger, adminEvents, loss, putAside }: PastPin & Offline,
   request: ResumeRequest,
-): Promise<ResumedPast> {
+): Promise<RestoreResumeResult> {
   const before = await recordedPolicy(ledger);
   const { live, reset } = await prepare(ledger, before, request);
   await putAside();
@@ -107,11 +110,11 @@ async function appendResume(
  *
  * @throws {LedgerRefused} if no row records a loss, or a counter is not unknown because of one
  */
-export function resetCounters(place: OfflineLedger, request: ResumeRequest): Promise<Resumed> {
+export function resetCounters(place: OfflineLedger, request: ResumeRequest): Promise<ResumeResult> {
   return openOffline(place, (offline) => resetIn(offline, request));
 }
 
-async function resetIn({ ledger, adminEvents }: Offline, request: ResumeRequest): Promise<Resumed> {
+async function resetIn({ ledger, adminEvents }: Offline, request: ResumeRequest): Promise<ResumeResult> {
   const changes = await ledger.rows.changes(0);
   const losses = new Set(changes.filter((change) => resumeOf(change.act, change.body)?.lost).map(({ at }) => at));
   if (losses.size === 0)
@@ -133,7 +136,7 @@ async function resetIn({ ledger, adminEvents }: Offline, request: ResumeRequest)
   return { ...done, counters: toResumedCounters([...reset.values()], reset) };
 }
 
-async function resetAll(transaction: AppendTransaction, reset: Reset, now: number): Promise<void> {
+async function resetAll(transaction: AppendTransaction, reset: CountersToReset, now: number): Promise<void> {
   for (const { identity: definition } of reset.values())
     await transaction.keepCounter(
       { definition, through: null, unknownThrough: -1, resetThrough: resetThroughOf(now) },
@@ -142,16 +145,16 @@ async function resetAll(transaction: AppendTransaction, reset: Reset, now: numbe
 }
 
 /** The counters to reset, by digest. */
-type Reset = ReadonlyMap<string, Counter>;
+type CountersToReset = ReadonlyMap<string, Counter>;
 
 /** The counters before the operator's row. */
-interface Prepared {
+interface ResetPlan {
   /** Counters in force that every row updates. */
   readonly live: readonly Counter[];
-  readonly reset: Reset;
+  readonly reset: CountersToReset;
 }
 
-async function prepare(ledger: Ledger, { contract }: InForce, { reset }: ResumeRequest): Promise<Prepared> {
+async function prepare(ledger: Ledger, { contract }: InForce, { reset }: ResumeRequest): Promise<ResetPlan> {
   const policySet = await recompileContracts(ledger.rows, contract);
   const kept = new Set(
     (await ledger.tables.counters()).kept.filter(({ through }) => through === null).map(({ definition }) => definition),
@@ -176,11 +179,11 @@ function refuse(name: string, live: readonly Counter[], policySet: PolicySet | u
   throw new LedgerRefused(`no counter in force in the last row is called ${visible(name)}; ${hint}`);
 }
 
-function namesOf(reset: Reset): ReadonlyMap<string, string> {
+function namesOf(reset: CountersToReset): ReadonlyMap<string, string> {
   return new Map([...reset].map(([digest, { name }]) => [digest, name]));
 }
 
-function toResumedCounters(counters: readonly Counter[], reset: Reset): readonly ResumedCounter[] {
+function toResumedCounters(counters: readonly Counter[], reset: CountersToReset): readonly ResumedCounter[] {
   return counters.map(({ identity, name, window }) => ({ name, window, isReset: reset.has(counterDigest(identity)) }));
 }
 
@@ -194,7 +197,7 @@ async function appendRow(
   { by, reason }: ResumeRequest,
   body: (transaction: AppendTransaction, now: number) => Promise<Canonical>,
   endsApprovals = false,
-): Promise<Pick<Resumed, "at" | "seq">> {
+): Promise<Pick<ResumeResult, "at" | "seq">> {
   let at = 0;
   const done = await adminEvents.appendAdminEvent(async (transaction, now) => {
     at = now;

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn, setTimeout as after } from "node:timers/promises";
 import { bad, refuse, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
-import { AdmissionQueue, type BatchTimes, type Budget, type QueuedCall } from "./queue.ts";
+import { AdmissionQueue, type BatchTimes, type QueueBudget, type QueuedCall } from "./queue.ts";
 
 /** Work inside a transaction: it ends the transaction. */
-export type Work<Transaction> = (transaction: Transaction) => Promise<void>;
+export type TransactionWork<Transaction> = (transaction: Transaction) => Promise<void>;
 
 /** A call that waits for its batch. */
 export interface WaitingCall extends QueuedCall {
@@ -13,7 +13,7 @@ export interface WaitingCall extends QueuedCall {
 
 export interface BatcherOptions<Call extends WaitingCall, Transaction> {
   /** Shared with the other ledgers of the process. */
-  readonly budget: Budget;
+  readonly budget: QueueBudget;
   /**
    * Runs the work in a transaction of the ledger.
    *
@@ -21,7 +21,7 @@ export interface BatcherOptions<Call extends WaitingCall, Transaction> {
    * @returns a refusal if the work was not done
    * @throws a fault, after which the batcher does nothing more
    */
-  readonly transact: (work: Work<Transaction>, anyClock: boolean) => Promise<Result<void, Refusal>>;
+  readonly transact: (work: TransactionWork<Transaction>, anyClock: boolean) => Promise<Result<void, Refusal>>;
   /**
    * Takes the calls of one batch with `take`, then decides and answers them.
    *
@@ -37,7 +37,7 @@ export type TakeCalls<Call> = (fits: (call: Call) => boolean) => readonly Call[]
 export type Admission = Pick<Batcher<never, never>, "endPauses" | "pause" | "queued" | "refusalFor">;
 
 interface WaitingWork<Transaction> {
-  readonly work: Work<Transaction>;
+  readonly work: TransactionWork<Transaction>;
   readonly anyClock: boolean;
   readonly isUrgent: boolean;
   readonly settle: (result: Result<void, Refusal>) => void;
@@ -88,7 +88,7 @@ export class Batcher<Call extends WaitingCall, Transaction> {
    * @throws the fault that ended the batcher, so that no caller waits forever
    */
   exclusive(
-    work: Work<Transaction>,
+    work: TransactionWork<Transaction>,
     { anyClock = false, isUrgent = false }: { readonly anyClock?: boolean; readonly isUrgent?: boolean } = {},
   ): Promise<Result<void, Refusal>> {
     if (this.#stopping) return Promise.resolve(bad(stopping));

@@ -1,5 +1,5 @@
 /** A connection whose next request is not read for now. */
-export interface Paused {
+export interface PausedConnection {
   readonly at: number;
   /** Reads its next request. */
   readonly resume: () => void;
@@ -19,7 +19,7 @@ export class KeyQueue<Call extends { readonly bytes: number }> {
   /** How many that batch had; infinitely many if it left none. */
   part: number = Infinity;
   /** In the order of their answers. */
-  readonly paused: Paused[] = [];
+  readonly paused: PausedConnection[] = [];
 
   constructor(name: string) {
     this.name = name;

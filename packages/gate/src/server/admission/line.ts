@@ -3,7 +3,7 @@ import { stopping } from "./batcher.ts";
 import { Shares, type KeyOwner } from "./shares.ts";
 
 /** How many requests have a place at once. */
-export interface LineOptions {
+export interface RequestQueueOptions {
   readonly ofKeyMax: number;
   readonly ofTenantMax: number;
   /** Of all tenants. */
@@ -32,7 +32,7 @@ interface WaitingTicket {
  * that has waited longest for one; and so to one of its keys. So a key with many requests delays only its own.
  */
 export class RequestQueue {
-  readonly #options: LineOptions;
+  readonly #options: RequestQueueOptions;
   readonly #placed = new Shares<Ticket>();
   readonly #waiting = new Shares<WaitingTicket>();
   /** Those that have given their place back for a while. */
@@ -43,7 +43,7 @@ export class RequestQueue {
   #tickets = 0;
   #isClosed = false;
 
-  constructor(options: LineOptions) {
+  constructor(options: RequestQueueOptions) {
     this.#options = options;
   }
 

@@ -8,7 +8,7 @@ const togetherMin = 3;
 const idleMs = 1000;
 
 /** A batch that has ended. Times are in milliseconds. */
-interface Ended {
+interface EndedBatch {
   readonly ms: number;
   readonly calls: number;
   /** Did so few calls come meanwhile that reading them did not make it slow? */
@@ -19,8 +19,8 @@ interface Ended {
  * Estimates waits from the times of the last batches. One slow flush of a disk does not count: it would refuse calls that
  * could wait. All times are milliseconds of a monotonic clock.
  */
-export class Pace {
-  readonly #lately: Ended[] = [];
+export class BatchPace {
+  readonly #lately: EndedBatch[] = [];
   /** Undefined until somebody asks for it: most batches end while nobody waits. */
   #batchMs: number | undefined = 0;
   /** The most calls of the next batch. */
@@ -39,7 +39,7 @@ export class Pace {
   }
 
   /** A call has come. */
-  arrived(): void {
+  countArrival(): void {
     this.#arrived += 1;
   }
 

@@ -1,6 +1,6 @@
 import { limits } from "../../../../core/src/wire/mod.ts";
-import { KeyQueue, type Paused } from "./key-queue.ts";
-import { Pace } from "./pace.ts";
+import { KeyQueue, type PausedConnection } from "./key-queue.ts";
+import { BatchPace } from "./pace.ts";
 
 /** A call that can wait in the queue. */
 export interface QueuedCall {
@@ -17,7 +17,7 @@ export interface BatchTimes {
 }
 
 /** The bounds of waiting, over all queues of the process. */
-export class Budget {
+export class QueueBudget {
   /** The memory that the bodies of waiting calls may use. */
   readonly max: number;
   /** A call that would wait longer is refused, in milliseconds. */
@@ -44,9 +44,9 @@ export class Budget {
  * requests wait in the network, where they cost the gate nothing.
  */
 export class AdmissionQueue<Call extends QueuedCall> {
-  readonly #budget: Budget;
+  readonly #budget: QueueBudget;
   readonly #now: () => number;
-  readonly #pace = new Pace();
+  readonly #pace = new BatchPace();
   readonly #keys = new Map<string, KeyQueue<Call>>();
   /** The keys that have calls waiting, in the order of their turns. */
   readonly #ring: KeyQueue<Call>[] = [];
@@ -67,7 +67,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
   #isEnding = false;
 
   /** @param now a monotonic clock in milliseconds */
-  constructor(budget: Budget, now: () => number = () => performance.now()) {
+  constructor(budget: QueueBudget, now: () => number = () => performance.now()) {
     this.#budget = budget;
     this.#now = now;
   }
@@ -128,7 +128,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
     this.#countBytes(call.bytes);
     this.#undecided += 1;
     this.#waiting += 1;
-    this.#pace.arrived();
+    this.#pace.countArrival();
   }
 
   /** Work starts that calls must wait for: a batch, or other work in its place. */
@@ -245,9 +245,9 @@ export class AdmissionQueue<Call extends QueuedCall> {
     for (const key of this.#keys.values()) {
       const { paused, undecided } = key;
       let count = isIdle ? paused.length : Math.ceil(Math.max(0, share - undecided, room));
-      while (count < paused.length && (paused[count] as Paused).at < since) count += 1;
+      while (count < paused.length && (paused[count] as PausedConnection).at < since) count += 1;
       const resumed = paused.splice(0, count);
-      while (paused.length > 0 && this.#isTooLong(key, paused.length)) resumed.push(paused.pop() as Paused);
+      while (paused.length > 0 && this.#isTooLong(key, paused.length)) resumed.push(paused.pop() as PausedConnection);
       this.#paused -= resumed.length;
       room -= resumed.length;
       for (const { resume } of resumed) resume();

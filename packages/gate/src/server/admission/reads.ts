@@ -17,7 +17,7 @@ export type ReadKind = "explanation" | "long" | "replay" | "short";
 const placeMs = 1000;
 
 /** The requests of a process that read. Checks go first. */
-export class Reads {
+export class ReadAdmission {
   readonly turns: Turns;
   readonly lines: Readonly<Record<ReadKind, RequestQueue>>;
 
@@ -39,11 +39,11 @@ export class Reads {
    *
    * @param gone aborts when the client has left
    */
-  async enter(kind: ReadKind, owner: KeyOwner, gone: AbortController): Promise<Result<Read, Refusal>> {
+  async enter(kind: ReadKind, owner: KeyOwner, gone: AbortController): Promise<Result<SlicedRead, Refusal>> {
     const line = this.lines[kind];
     const entered = await line.enter(owner, gone.signal);
     if (!entered.ok) return entered;
-    const read = new Read(this.turns, line, entered.value, gone);
+    const read = new SlicedRead(this.turns, line, entered.value, gone);
     if (gone.signal.aborted) read.leave();
     return good(read);
   }
@@ -60,7 +60,7 @@ export class Reads {
 }
 
 /** One request that reads, in slices. */
-export class Read {
+export class SlicedRead {
   /** Those of the process, for work that takes its turns itself. */
   readonly turns: Turns;
   readonly #line: RequestQueue;

@@ -65,7 +65,7 @@ export class AnchorStatus {
    *
    * @param latest the number of rows now
    */
-  reached({ size, root }: Pick<Head, "root" | "size">, at: number, latest: number): void {
+  recordHead({ size, root }: Pick<Head, "root" | "size">, at: number, latest: number): void {
     if (size >= (this.#vouched?.size ?? 0)) this.#vouched = { size, root, at };
     this.#behindSince = size >= latest ? undefined : performance.now();
     this.#become("good", "info", `the ${this.by} accepts checkpoints again`);
@@ -82,7 +82,7 @@ export class AnchorStatus {
    *
    * @param isStated an operator has stated the loss, so the anchor can never cosign this ledger again
    */
-  diverged({ proof, seq }: ObservedHead, isStated = false): void {
+  recordDivergence({ proof, seq }: ObservedHead, isStated = false): void {
     if (isStated) {
       const lost = `row ${seq}, which an operator stated lost: it can no longer vouch for this ledger`;
       return this.#become("diverged", "warn", `the ${this.by} has seen ${lost}`);

@@ -4,9 +4,9 @@ import { dataFolder, replaceFile, type Divergence } from "../../ledger/mod.ts";
 import { LedgerRefused } from "../../ledger/errors.ts";
 import type { Broken } from "../../../../core/src/record/entry/mod.ts";
 import { rootAt } from "../../../../core/src/record/tree/mod.ts";
-import { collectedDivergence, strangeFile, type Collected } from "./collected.ts";
+import { collectedDivergence, strangeFile, type CollectedCheckpoints } from "./collected.ts";
 import { Cosignatures, type CosignedHead } from "./cosignatures.ts";
-import { HeadPublisher, usualPace, type Pace } from "./head-publisher.ts";
+import { HeadPublisher, usualPace, type DeliveryPace } from "./head-publisher.ts";
 import { hashesOf, readHead, type AnchoredLog, type Head } from "./head.ts";
 import { isStatedLost, kindOf, observedIn, unstatedDivergence } from "./observed.ts";
 import type { WitnessPolicy } from "./policy.ts";
@@ -20,7 +20,7 @@ export interface AnchorSites {
   readonly policy: WitnessPolicy | undefined;
   readonly sinks: readonly Sink[];
   /** Checkpoints that somebody outside has collected, for this start; undefined if no file is set. */
-  readonly collected?: Collected | undefined;
+  readonly collected?: CollectedCheckpoints | undefined;
   /** The number of checkpoints after which the anchors receive a head. */
   readonly every: number;
   /** Accepts claims of anchors that show no proof, at this start. The operator takes responsibility for that. */
@@ -36,7 +36,7 @@ export interface AnchorsOptions extends AnchorSites {
   readonly log: Logger;
   /** Called each time an anchor could not be reached or did not accept a head. */
   readonly onFailure: (by: string) => void;
-  readonly pace?: Pace;
+  readonly pace?: DeliveryPace;
   readonly patience?: Patience;
 }
 
@@ -157,7 +157,7 @@ export class Anchors {
    *
    * @returns the first row through which the tree differs
    */
-  async diverged(): Promise<Broken | undefined> {
+  async findDivergence(): Promise<Broken | undefined> {
     for (const { by, size, root } of this.#heads().toSorted((a, b) => a.size - b.size)) {
       const found = await rootAt(hashesOf(this.#options.ledger), size);
       if (!found.equals(root))
@@ -233,7 +233,7 @@ export class Anchors {
       const kind = await kindOf(ledger, head, observed);
       if (kind !== undefined) return (await isStatedLost(ledger, observed)) ? [] : [{ kind, head: observed }];
       const { at = Date.now(), root = "", seq: size } = observed;
-      status.reached({ size, root: Buffer.from(root, "base64") }, at, head.size);
+      status.recordHead({ size, root: Buffer.from(root, "base64") }, at, head.size);
     } catch (error) {
       status.recordFailure((error as Error).message);
     }
@@ -245,7 +245,7 @@ export class Anchors {
     try {
       const head = await readHead(ledger);
       if (head.size > 0 && !status.has(head)) await sink.write(tenant, head.note);
-      status.reached(head, Date.now(), this.#size);
+      status.recordHead(head, Date.now(), this.#size);
     } catch (error) {
       status.recordFailure((error as Error).message);
       throw error;

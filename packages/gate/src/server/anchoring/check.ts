@@ -12,7 +12,7 @@ export interface AnchoredCheck extends LedgerCheck {
 export async function compareWithAnchors(check: LedgerCheck, anchors: Anchors | undefined): Promise<AnchoredCheck> {
   const pin = check.anchored === undefined ? [] : [{ ...check.anchored, at: null }];
   const all = [...pin, ...(anchors?.vouched ?? [])];
-  const broken = check.broken ?? (await anchors?.diverged());
+  const broken = check.broken ?? (await anchors?.findDivergence());
   const [best] = all.toSorted((a, b) => b.seq - a.seq);
   return { ...check, broken, anchored: best && { seq: best.seq, by: best.by }, anchors: all };
 }

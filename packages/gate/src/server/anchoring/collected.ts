@@ -4,7 +4,7 @@ import { hashesOf, type AnchoredLog, type Head } from "./head.ts";
 import { observedIn } from "./observed.ts";
 
 /** Checkpoints in a file that somebody outside has collected. They may be of all ledgers of a gate, in any order. */
-export interface Collected {
+export interface CollectedCheckpoints {
   readonly file: string;
   /** Each is a whole signed note. */
   readonly notes: readonly string[];
@@ -22,7 +22,11 @@ interface CollectedHead {
  * Returns why the file is not of this gate, or undefined. It must have a checkpoint of the root, but not of each
  * tenant.
  */
-export function strangeFile({ file, notes }: Collected, name: string, tenant: string | null): string | undefined {
+export function strangeFile(
+  { file, notes }: CollectedCheckpoints,
+  name: string,
+  tenant: string | null,
+): string | undefined {
   if (tenant !== null || notes.some((note) => headIn(note, name) !== undefined)) return undefined;
   return `SVC_SEEN: ${file} has no checkpoint of the ledger ${name}: name the right file, or start once with --accept anchors`;
 }
@@ -36,7 +40,7 @@ export function strangeFile({ file, notes }: Collected, name: string, tenant: st
  *   other
  */
 export async function collectedDivergence(
-  { file, notes }: Collected,
+  { file, notes }: CollectedCheckpoints,
   log: AnchoredLog,
   head: Head,
 ): Promise<readonly Divergence[]> {
@@ -55,7 +59,7 @@ export async function collectedDivergence(
 }
 
 async function absentFrom(log: AnchoredLog, head: Head, notes: readonly string[]): Promise<readonly CollectedHead[]> {
-  const read = remembering(hashesOf(log));
+  const read = cacheNodes(hashesOf(log));
   const isThere = new Map<string, boolean>();
   const absent: CollectedHead[] = [];
   for (const note of notes) {
@@ -74,7 +78,7 @@ async function absentFrom(log: AnchoredLog, head: Head, notes: readonly string[]
  * Caches upper nodes, which trees of nearby sizes share, because a database is asked for each. Their last leaves
  * differ.
  */
-function remembering(read: HashReader): HashReader {
+function cacheNodes(read: HashReader): HashReader {
   const known = new Map<string, Promise<Buffer>>();
   return async (level, from, count) => {
     if (level === 0) return read(level, from, count);

@@ -1,5 +1,5 @@
 /** The pace of deliveries. */
-export interface Pace {
+export interface DeliveryPace {
   /** The least time from the start of one delivery to the next, in milliseconds. */
   readonly betweenMs: number;
   /** The wait after a failed delivery. It doubles with each further failure. */
@@ -7,7 +7,7 @@ export interface Pace {
   readonly retryMaxMs: number;
 }
 
-export const usualPace: Pace = { betweenMs: 1000, retryMs: 1000, retryMaxMs: 60_000 };
+export const usualPace: DeliveryPace = { betweenMs: 1000, retryMs: 1000, retryMaxMs: 60_000 };
 
 /**
  * Delivers the newest head. Rejects if that fails, and ends soon after its signal.
@@ -22,7 +22,7 @@ export type Delivery = (signal: AbortSignal) => Promise<number | undefined>;
  */
 export class HeadPublisher {
   readonly #deliver: Delivery;
-  readonly #pace: Pace;
+  readonly #pace: DeliveryPace;
   readonly #stop = new AbortController();
   #isWanted = false;
   #isClosing = false;
@@ -32,7 +32,7 @@ export class HeadPublisher {
   #again: NodeJS.Timeout | undefined;
   #delivering: Promise<void> | undefined;
 
-  constructor(deliver: Delivery, pace: Pace) {
+  constructor(deliver: Delivery, pace: DeliveryPace) {
     this.#deliver = deliver;
     this.#pace = pace;
   }

@@ -22,7 +22,7 @@ interface PinLogOptions {
 export function logPinFailures({ pin }: Pick<Ledger, "pin">, { tenant, log, observer }: PinLogOptions): void {
   let isFailing = false;
   pin?.watch((failure) => {
-    if (failure !== undefined) observer.anchorFailed(by);
+    if (failure !== undefined) observer.countAnchorFailure(by);
     if (isFailing === (failure !== undefined)) return;
     isFailing = failure !== undefined;
     const { seq } = pin.reading;

@@ -20,17 +20,17 @@ export interface WitnessPolicy {
   readonly isMet: (signed: ReadonlySet<string>) => boolean;
 }
 
-type Rule = WitnessPolicy["isMet"];
+type QuorumRule = WitnessPolicy["isMet"];
 
 /** The definitions of the lines so far. */
-interface Reading {
+interface WitnessPolicyDraft {
   readonly logs: VerifierKey[];
   readonly witnesses: Witness[];
   /** Witnesses and groups by name. */
-  readonly rules: Map<string, Rule>;
+  readonly rules: Map<string, QuorumRule>;
   /** Members of groups. A name may be a member of only one group. */
   readonly placed: Set<string>;
-  quorum: Rule | undefined;
+  quorum: QuorumRule | undefined;
 }
 
 /** More than anyone needs; the specification asks for at least 32. */
@@ -47,7 +47,13 @@ export function parsePolicy(text: string): Result<WitnessPolicy, string> {
     return bad("it has control characters: lines end in a line feed alone");
   const lines = text.split("\n");
   if (lines.length > linesMax) return bad(`it has over ${linesMax} lines`);
-  const reading: Reading = { logs: [], witnesses: [], rules: new Map(), placed: new Set(), quorum: undefined };
+  const reading: WitnessPolicyDraft = {
+    logs: [],
+    witnesses: [],
+    rules: new Map(),
+    placed: new Set(),
+    quorum: undefined,
+  };
   for (const [at, line] of lines.entries()) {
     const words = line.split(/[ \t]+/).filter(Boolean);
     const problem = words.length === 0 || words[0]?.startsWith("#") ? undefined : readLine(words, reading);
@@ -60,7 +66,7 @@ export function parsePolicy(text: string): Result<WitnessPolicy, string> {
   return good({ logs, witnesses, isMet: quorum });
 }
 
-function readLine([keyword = "", ...words]: readonly string[], reading: Reading): string | undefined {
+function readLine([keyword = "", ...words]: readonly string[], reading: WitnessPolicyDraft): string | undefined {
   if (keyword === "log") return readLog(words, reading);
   if (keyword === "witness") return readWitness(words, reading);
   if (keyword === "group") return readGroup(words, reading);
@@ -68,7 +74,7 @@ function readLine([keyword = "", ...words]: readonly string[], reading: Reading)
   return `"${keyword}" is not a keyword: write log, witness, group or quorum`;
 }
 
-function readLog([vkey, , ...more]: readonly string[], { logs }: Reading): string | undefined {
+function readLog([vkey, , ...more]: readonly string[], { logs }: WitnessPolicyDraft): string | undefined {
   if (vkey === undefined || more.length > 0) return "a log must be written as `log VKEY [URL]`";
   const key = parseVerifierKey(vkey);
   if (!key.ok) return key.problem;
@@ -78,7 +84,7 @@ function readLog([vkey, , ...more]: readonly string[], { logs }: Reading): strin
   return undefined;
 }
 
-function readWitness([name, vkey, url, ...more]: readonly string[], reading: Reading): string | undefined {
+function readWitness([name, vkey, url, ...more]: readonly string[], reading: WitnessPolicyDraft): string | undefined {
   const { witnesses, rules } = reading;
   if (name === undefined || vkey === undefined || more.length > 0)
     return "a witness must be written as `witness NAME VKEY [URL]`";
@@ -97,13 +103,16 @@ function readWitness([name, vkey, url, ...more]: readonly string[], reading: Rea
   return undefined;
 }
 
-function readGroup([name, count, ...members]: readonly string[], { rules, placed }: Reading): string | undefined {
+function readGroup(
+  [name, count, ...members]: readonly string[],
+  { rules, placed }: WitnessPolicyDraft,
+): string | undefined {
   if (name === undefined || count === undefined || members.length === 0)
     return "a group must be written as `group NAME all|any|NUMBER MEMBER...`";
   const least = { any: 1, all: members.length }[count] ?? (/^[1-9][0-9]{0,3}$/.test(count) ? Number(count) : 0);
   if (least < 1 || least > members.length)
     return `"${count}" must be all, any, or a number from 1 to ${members.length}`;
-  const parts: Rule[] = [];
+  const parts: QuorumRule[] = [];
   for (const member of members) {
     const rule = rules.get(member);
     if (rule === undefined) return `"${member}" is not defined above`;
@@ -114,14 +123,14 @@ function readGroup([name, count, ...members]: readonly string[], { rules, placed
   return define(name, (signed) => parts.filter((isMet) => isMet(signed)).length >= least, rules);
 }
 
-function readQuorum([name, ...more]: readonly string[], reading: Reading): string | undefined {
+function readQuorum([name, ...more]: readonly string[], reading: WitnessPolicyDraft): string | undefined {
   if (name === undefined || more.length > 0) return "a quorum must be written as `quorum NAME`";
   if (reading.quorum !== undefined) return "there is a second quorum";
   reading.quorum = name === "none" ? () => true : reading.rules.get(name);
   return reading.quorum === undefined ? `"${name}" is not defined above` : undefined;
 }
 
-function define(name: string, rule: Rule, rules: Map<string, Rule>): string | undefined {
+function define(name: string, rule: QuorumRule, rules: Map<string, QuorumRule>): string | undefined {
   if (name === "none" || rules.has(name)) return `the name "${name}" is taken`;
   rules.set(name, rule);
   return undefined;

@@ -1,14 +1,14 @@
 import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
 
 /** A whole answer. */
-export interface Reply {
+export interface ServerReply {
   readonly status: number;
   /** The media type, without parameters. */
   readonly type: string;
   readonly text: string;
 }
 
-export interface Sending {
+export interface SendOptions {
   /** Sent by POST; undefined means GET. */
   readonly body?: string | undefined;
   readonly timeoutMs: number;
@@ -25,7 +25,10 @@ const replyBytesMax = 128 * 1024;
  *
  * @returns the reply, whatever its status, or why there is none
  */
-export async function send(url: string, { body, timeoutMs, signal }: Sending): Promise<Result<Reply, string>> {
+export async function send(
+  url: string,
+  { body, timeoutMs, signal }: SendOptions,
+): Promise<Result<ServerReply, string>> {
   const late = AbortSignal.timeout(timeoutMs);
   try {
     const response = await fetch(url, {
@@ -69,7 +72,7 @@ function reasonOf(error: unknown): string {
 }
 
 /** Returns the start of a reply, for use in a message. */
-export function replyText({ status, text }: Reply): string {
+export function replyText({ status, text }: ServerReply): string {
   const said = text
     .slice(0, 120)
     .replaceAll(/[^\x20-\x7e]+/g, " ")

@@ -3,7 +3,7 @@ import { LedgerRefused } from "../../ledger/errors.ts";
 import { readCollected } from "../../ledger/mod.ts";
 import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
 import type { AnchorSites } from "./anchors.ts";
-import type { Collected } from "./collected.ts";
+import type { CollectedCheckpoints } from "./collected.ts";
 import { parsePolicy } from "./policy.ts";
 import { parseSinks } from "./sinks.ts";
 
@@ -45,7 +45,7 @@ async function readPolicy(file: string): Promise<ReturnType<typeof parsePolicy>>
   }
 }
 
-async function readSeen(file: string): Promise<Result<Collected, string>> {
+async function readSeen(file: string): Promise<Result<CollectedCheckpoints, string>> {
   try {
     return good({ file, notes: await readCollected(file) });
   } catch (error) {

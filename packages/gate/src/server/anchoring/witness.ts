@@ -5,7 +5,7 @@ import { hashesOf, readHead, type AnchoredLog, type Head } from "./head.ts";
 import { observedIn, unstatedDivergence } from "./observed.ts";
 import type { Divergence } from "../../ledger/mod.ts";
 import type { Witness, WitnessPolicy } from "./policy.ts";
-import { send, replyText, type Reply } from "./send.ts";
+import { send, replyText, type ServerReply } from "./send.ts";
 
 /** The answer of a witness. */
 export type WitnessAnswer =
@@ -36,15 +36,15 @@ export async function askWitness(witness: Witness, request: WitnessRequest): Pro
   for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
     const reply = await post(witness, { ...request, head, from });
     if (typeof reply === "string") return makeFailure(reply);
-    if (reply.status === 200) return cosigned(witness, request, head, reply.text);
-    if (reply.status === 422 && from > 0) return diverged(witness, request, head, from);
+    if (reply.status === 200) return readCosigned(witness, request, head, reply.text);
+    if (reply.status === 422 && from > 0) return proveDivergence(witness, request, head, from);
     if (reply.status !== 409) return makeFailure(whyNot(reply, request.log));
     const seen = sizeOf(reply);
     if (seen === undefined || seen === from)
       return makeFailure(`${replyText(reply)}, which is not a size that it can have seen`);
     // Another gate on the same ledger may have sent a newer head.
     if (seen > head.size) head = await readHead(request.log);
-    if (seen > head.size) return diverged(witness, request, head, seen);
+    if (seen > head.size) return proveDivergence(witness, request, head, seen);
     from = seen;
   }
   return makeFailure("it answers with another size each time");
@@ -53,7 +53,7 @@ export async function askWitness(witness: Witness, request: WitnessRequest): Pro
 async function post(
   { url = "" }: Witness,
   { log, head, from, timeoutMs, signal }: WitnessRequest,
-): Promise<Reply | string> {
+): Promise<ServerReply | string> {
   const proof = await consistencyProof(hashesOf(log), from, head.size);
   const lines = [`old ${from}`, ...proof.map((hashed) => hashed.toString("base64"))];
   const body = `${lines.join("\n")}\n\n${head.note}`;
@@ -61,7 +61,7 @@ async function post(
   return reply.ok ? reply.value : reply.problem;
 }
 
-function cosigned({ key }: Witness, { policy }: WitnessRequest, head: Head, lines: string): WitnessAnswer {
+function readCosigned({ key }: Witness, { policy }: WitnessRequest, head: Head, lines: string): WitnessAnswer {
   const cosignatures = readCosignatures(head, lines, { policy, own: key.text });
   return typeof cosignatures === "string" ? makeFailure(cosignatures) : { kind: "cosigned", head, cosignatures };
 }
@@ -70,11 +70,11 @@ function makeFailure(problem: string): WitnessAnswer {
   return { kind: "failed", problem };
 }
 
-function sizeOf({ type, text }: Reply): number | undefined {
+function sizeOf({ type, text }: ServerReply): number | undefined {
   return type === "text/x.tlog.size" && /^(?:0|[1-9][0-9]{0,14})\n$/.test(text) ? Number(text) : undefined;
 }
 
-function whyNot(reply: Reply, { name, verifiers }: AnchoredLog): string {
+function whyNot(reply: ServerReply, { name, verifiers }: AnchoredLog): string {
   const keys = verifiers.map(({ text }) => text).join(" or ");
   if (reply.status === 404) return `it does not know the log ${name}: give it the key ${keys}`;
   if (reply.status === 403) return `it does not accept the signature of ${name}: give it the key ${keys}`;
@@ -82,7 +82,12 @@ function whyNot(reply: Reply, { name, verifiers }: AnchoredLog): string {
 }
 
 /** The witness claims another history through a row: asks it for the checkpoint and compares that with the ledger. */
-async function diverged(witness: Witness, request: WitnessRequest, head: Head, size: number): Promise<WitnessAnswer> {
+async function proveDivergence(
+  witness: Witness,
+  request: WitnessRequest,
+  head: Head,
+  size: number,
+): Promise<WitnessAnswer> {
   const { log } = request;
   const by = `witness ${witness.name}`;
   const kind = size > head.size ? "truncated" : "forked";

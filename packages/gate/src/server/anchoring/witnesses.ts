@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Divergence } from "../../ledger/mod.ts";
 import type { Cosignatures } from "./cosignatures.ts";
-import type { Pace } from "./head-publisher.ts";
+import type { DeliveryPace } from "./head-publisher.ts";
 import { readHead, type AnchoredLog, type Head } from "./head.ts";
 import { isStatedLost } from "./observed.ts";
 import type { Witness, WitnessPolicy } from "./policy.ts";
@@ -18,10 +18,10 @@ export interface WitnessesOptions {
   /** The number of rows now. */
   readonly latest: () => number;
   readonly onFailure: (by: string) => void;
-  readonly pace: Pace;
+  readonly pace: DeliveryPace;
 }
 
-interface Asker {
+interface WitnessState {
   readonly witness: Witness;
   readonly status: AnchorStatus;
   /** The last size that the witness is known to have cosigned. */
@@ -36,7 +36,7 @@ const askMs = 5000;
 /** The witnesses of one ledger. They are asked at the same time, so that a quorum cosigns the same head. */
 export class Witnesses {
   readonly #options: WitnessesOptions;
-  readonly #askers: readonly Asker[];
+  readonly #askers: readonly WitnessState[];
 
   constructor(options: WitnessesOptions) {
     this.#options = options;
@@ -85,7 +85,7 @@ export class Witnesses {
     return diverged.flat();
   }
 
-  async #askOne(asker: Asker, head: Head, signal: AbortSignal): Promise<WitnessAnswer> {
+  async #askOne(asker: WitnessState, head: Head, signal: AbortSignal): Promise<WitnessAnswer> {
     const { ledger, policy } = this.#options;
     const { witness, from } = asker;
     try {
@@ -100,21 +100,21 @@ export class Witnesses {
     }
   }
 
-  async #note(asker: Asker, answer: WitnessAnswer): Promise<void> {
+  async #note(asker: WitnessState, answer: WitnessAnswer): Promise<void> {
     const { ledger, latest, cosignatures } = this.#options;
     const { status, witness } = asker;
     if (answer.kind === "cosigned") {
       const { head } = answer;
       Object.assign(asker, { from: head.size, failures: 0, notBefore: 0 });
       const own = answer.cosignatures.find(({ key }) => key === witness.key.text);
-      status.reached(head, own?.at ?? 0, latest());
+      status.recordHead(head, own?.at ?? 0, latest());
       return cosignatures.add(head, answer.cosignatures);
     }
     const { retryMs, retryMaxMs } = this.#options.pace;
     asker.notBefore = performance.now() + Math.min(retryMaxMs, retryMs * 2 ** asker.failures);
     asker.failures += 1;
     if (answer.kind === "failed") return status.recordFailure(answer.problem);
-    status.diverged(answer.divergence.head, await isStatedLost(ledger, answer.divergence.head));
+    status.recordDivergence(answer.divergence.head, await isStatedLost(ledger, answer.divergence.head));
     return undefined;
   }
 }

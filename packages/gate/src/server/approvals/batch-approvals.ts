@@ -331,7 +331,7 @@ class BatchCall implements CallJudge {
     const { timed } = this.#batch;
     const softened = isAsked && decision.verdict === "BLOCK";
     const askingOf = (open: Approval | undefined): ApprovalRequest | undefined =>
-      isAsked ? call.asking(decision, values, softened, open) : undefined;
+      isAsked ? call.makeApprovalRequest(decision, values, softened, open) : undefined;
     const asking = askingOf(own?.approval);
     const { rule } = decision;
     const { keyName: key } = call;
@@ -360,16 +360,16 @@ class BatchCall implements CallJudge {
     return { answered: answeredAfter(judgement, answered), mode, how: judgement.how, outcome };
   }
 
-  appended(row: AppendedRow): CallFindings {
+  applyRow(row: AppendedRow): CallFindings {
     const [call, judgement] = [this.#call, this.#judgement];
     if (call === undefined || judgement === undefined) return {};
     const { misfits } = judgement;
-    const approval = this.#noted(call, judgement, row);
+    const approval = this.#applyJudgement(call, judgement, row);
     const isOther = approval !== undefined && misfits.length > 0;
     return { judgement, approval: isOther ? { ...approval, mismatch: misfits } : approval };
   }
 
-  #noted(
+  #applyJudgement(
     { request, keyName: key }: ApprovableCall,
     judgement: Judgement,
     row: AppendedRow,

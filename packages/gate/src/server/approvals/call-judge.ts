@@ -23,7 +23,7 @@ export interface CallJudge {
   /** Judges the contract's decision. */
   judge(decision: Decision, values: readonly (string | undefined)[]): JudgedCall;
   /** Notes what the call's row did. */
-  appended(row: AppendedRow): CallFindings;
+  applyRow(row: AppendedRow): CallFindings;
 }
 
 export interface JudgedCall {
@@ -78,7 +78,7 @@ export function stoppedCall(
   return {
     values: () => valuesOf(transaction, planned),
     judge: () => ({ answered: "BLOCK", mode: "enforce", how: "stopped", outcome: { asked } }),
-    appended: () => ({ stop }),
+    applyRow: () => ({ stop }),
   };
 }
 

@@ -99,7 +99,7 @@ export class ApprovableCall {
    * @param open the call's own approval, whose askings do not count against it
    * @returns undefined if no rule asks for a person
    */
-  asking(
+  makeApprovalRequest(
     decision: Decision,
     values: readonly (string | undefined)[],
     softened: boolean,
@@ -140,13 +140,20 @@ export class ApprovableCall {
     causes: readonly Cause[],
   ): GrantOffer {
     const { subject = [], unbound = [] } = this.#plan.prepared.plan ?? {};
-    const bound = (as: "least" | "most" | "present" | "same"): readonly string[] =>
+    const findBounds = (as: "least" | "most" | "present" | "same"): readonly string[] =>
       [...bounds.keys()].filter((path) => bounds.get(path) === as).toSorted();
     const pins = [
-      ...new Set([...pin, ...facts, ...subject, ...others, ...bound("same"), ...bound("present").map(presenceOf)]),
+      ...new Set([
+        ...pin,
+        ...facts,
+        ...subject,
+        ...others,
+        ...findBounds("same"),
+        ...findBounds("present").map(presenceOf),
+      ]),
     ].toSorted();
-    const most = bound("most").filter((path) => !sums.includes(path) && !pins.includes(path));
-    const least = bound("least").filter((path) => !pins.includes(path));
+    const most = findBounds("most").filter((path) => !sums.includes(path) && !pins.includes(path));
+    const least = findBounds("least").filter((path) => !pins.includes(path));
     const reads = causes.flatMap(({ facts: read, free }) => [...read.map(({ path }) => path), ...free]);
     const free = [...unbound, ...new Set(reads)]
       .toSorted()

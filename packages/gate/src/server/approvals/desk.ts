@@ -94,7 +94,7 @@ export class ApprovalDesk {
   /** Records the end of approvals whose time is over, as a batch of checks would do. */
   async endDue(): Promise<void> {
     const ended = await this.#options.exclusive(async (timed) => good(await endDue(timed, this.#options.policy())));
-    if (ended.ok) this.changed(ended.value);
+    if (ended.ok) this.announceChanges(ended.value);
   }
 
   /**
@@ -108,7 +108,7 @@ export class ApprovalDesk {
     const done = await this.#options.exclusive((timed) => this.#decideIn(timed, key, asked, { changed, approved }));
     if (!done.ok) return done;
     for (const approval of approved) this.#options.onChange?.(approval);
-    this.changed(changed);
+    this.announceChanges(changed);
     return done;
   }
 
@@ -250,7 +250,7 @@ export class ApprovalDesk {
   ): Promise<Result<DecisionResult, Refusal>> {
     const asker = isAsker ? { session } : undefined;
     const done = await this.#options.exclusive((timed) => this.#cancelIn(timed, key, id, asker));
-    if (done.ok && done.value.receipt !== undefined) this.changed([done.value.approval]);
+    if (done.ok && done.value.receipt !== undefined) this.announceChanges([done.value.approval]);
     return done;
   }
 
@@ -289,7 +289,7 @@ export class ApprovalDesk {
   }
 
   /** Tells waiters about approvals that have changed, after their rows are on disk. */
-  changed(approvals: readonly Approval[]): void {
+  announceChanges(approvals: readonly Approval[]): void {
     this.waits.wake(approvals.filter(({ status }) => status !== "pending"));
     for (const approval of approvals) if (!isOpen(approval)) this.#options.onChange?.(approval);
   }

@@ -30,7 +30,7 @@ export interface ShownGrant {
 }
 
 /** The result of an act about a grant. */
-export interface GrantDecided {
+export interface GrantActResult {
   readonly grant: Grant;
   readonly quorum: Quorum;
   /** Undefined if the same person has decided so before. */
@@ -38,7 +38,7 @@ export interface GrantDecided {
 }
 
 /** How many of the last calls of the key and the tool a grant would have let through. */
-export interface Preview {
+export interface GrantPreview {
   readonly covered: readonly number[];
   readonly of: number;
 }
@@ -97,7 +97,7 @@ export class GrantDesk {
    *
    * @param key the name of the person's key
    */
-  create(key: string, { id, hash }: GrantSource, asked: GrantRequest): Promise<Result<GrantDecided, Refusal>> {
+  create(key: string, { id, hash }: GrantSource, asked: GrantRequest): Promise<Result<GrantActResult, Refusal>> {
     return this.#act(async (timed) => {
       const body = await this.#bodyOf(timed, key, { id, hash }, asked);
       return body.ok ? good(createGrant(timed, this.#options.policy(), key, body.value)) : body;
@@ -114,9 +114,9 @@ export class GrantDesk {
     from: GrantSource,
     asked: GrantRequest,
     read: InSlices,
-  ): Promise<Result<Preview, Refusal>> {
+  ): Promise<Result<GrantPreview, Refusal>> {
     const body = await this.#options.exclusive((timed) => this.#bodyOf(timed, key, from, asked));
-    return body.ok ? good(await read.run(() => this.#covered(body.value, read))) : body;
+    return body.ok ? good(await read.run(() => this.#computePreview(body.value, read))) : body;
   }
 
   async #bodyOf(
@@ -145,7 +145,7 @@ export class GrantDesk {
     return grantBodyIn(timed, { approval, row: opening, person }, asked, this.#options.policy());
   }
 
-  async #covered(body: GrantBody, read: InSlices): Promise<Preview> {
+  async #computePreview(body: GrantBody, read: InSlices): Promise<GrantPreview> {
     const { ledger } = this.#options;
     const { key, tool } = body;
     const rows: StoredRow[] = [];
@@ -176,7 +176,7 @@ export class GrantDesk {
   }
 
   /** Adds another person's yes to a grant. */
-  approve(key: string, id: string, hash: string): Promise<Result<GrantDecided, Refusal>> {
+  approve(key: string, id: string, hash: string): Promise<Result<GrantActResult, Refusal>> {
     return this.#decide(key, id, true, (grant, voter, timed) => {
       if (hash !== grant.hash) return bad(otherHash);
       if (grant.votes.some(({ person }) => person === voter.person)) return good(undefined);
@@ -187,14 +187,14 @@ export class GrantDesk {
   }
 
   /** Ends a grant. */
-  revoke(key: string, id: string): Promise<Result<GrantDecided, Refusal>> {
+  revoke(key: string, id: string): Promise<Result<GrantActResult, Refusal>> {
     return this.#decide(key, id, false, (grant, { person }, timed) => {
       const reason = `${person} revoked the grant of row ${grant.row}`;
       return good(this.#record(timed, { act: "grant.revoke", by: key, body: { grant: grant.row, person }, reason }));
     });
   }
 
-  #record(timed: TimedTransaction, act: GrantAct): true {
+  #record(timed: TimedTransaction, act: GrantChange): true {
     recordGrantAct(timed, this.#options.policy(), act);
     return true;
   }
@@ -204,7 +204,7 @@ export class GrantDesk {
     id: string,
     isYes: boolean,
     decide: (grant: Grant, voter: Voter, timed: TimedTransaction) => Result<true | undefined, Refusal>,
-  ): Promise<Result<GrantDecided, Refusal>> {
+  ): Promise<Result<GrantActResult, Refusal>> {
     return this.#act(async (timed) => {
       const { transaction, at } = timed;
       await this.#options.deciders.refresh();
@@ -220,7 +220,7 @@ export class GrantDesk {
   /** Runs an act in a transaction of its own. It must append at most one row. */
   async #act(
     work: (timed: TimedTransaction) => Promise<Result<Grant, Refusal>>,
-  ): Promise<Result<GrantDecided, Refusal>> {
+  ): Promise<Result<GrantActResult, Refusal>> {
     return this.#options.exclusive(async (timed) => {
       const { transaction } = timed;
       const before = transaction.head.seq;
@@ -274,7 +274,7 @@ export function createGrant(timed: TimedTransaction, policy: ActivePolicy, by: s
   return timed.transaction.grants.at(-1) as Grant;
 }
 
-interface GrantAct {
+interface GrantChange {
   readonly act: "grant.approve" | "grant.create" | "grant.revoke";
   /** The name of the person's key. */
   readonly by: string;
@@ -282,7 +282,11 @@ interface GrantAct {
   readonly reason: string;
 }
 
-function recordGrantAct({ transaction, at }: TimedTransaction, { contract, mode }: ActivePolicy, act: GrantAct): void {
+function recordGrantAct(
+  { transaction, at }: TimedTransaction,
+  { contract, mode }: ActivePolicy,
+  act: GrantChange,
+): void {
   transaction.change({ ...act, at, contract, mode, reason: `Svc: ${act.reason}` });
 }
 

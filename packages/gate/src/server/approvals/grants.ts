@@ -45,7 +45,7 @@ export interface GrantRequest {
   readonly amounts: Readonly<Record<string, string>>;
 }
 
-type Digest = (text: string) => string;
+type TextDigester = (text: string) => string;
 type Schemas = Route["schemas"];
 
 /**
@@ -83,7 +83,7 @@ export function grantBody(
     readonly person: string;
     readonly at: number;
     readonly contract: string;
-    readonly digest: Digest;
+    readonly digest: TextDigester;
     readonly schemas: readonly Schemas[];
   },
 ): Result<GrantBody, Refusal> {
@@ -136,7 +136,7 @@ function boundsFor(
   source: ComparedCall,
   { pins: own, sums, most = [], least = [], free: offered = [] }: GrantOffer,
   asked: GrantRequest,
-  { digest, schemas }: { readonly digest: Digest; readonly schemas: readonly Schemas[] },
+  { digest, schemas }: { readonly digest: TextDigester; readonly schemas: readonly Schemas[] },
 ): Result<Pick<GrantBody, "free" | "least" | "most" | "pins">, Refusal> {
   const pins = [...new Set([...own, ...asked.pins])].toSorted();
   const bound = [...pins, ...sums, ...most, ...least];

@@ -53,10 +53,10 @@ function bodyStart({ answered, mode, receipt: { seq, hash } }: SaidAnswer, reaso
   return `{"verdict":"${answered}","reason":${JSON.stringify(reason)},"mode":"${mode}","receipt":${proof}`;
 }
 
-type Reasoned = Pick<DecidedCheck, "answered" | "decision" | "judgement" | "mode" | "stop">;
+type ReasonSource = Pick<DecidedCheck, "answered" | "decision" | "judgement" | "mode" | "stop">;
 
 /** The reason of the answer: the contract's, and what a person or an approval added. */
-export function answeredReason(check: Reasoned): string {
+export function answeredReason(check: ReasonSource): string {
   const { judgement, stop } = check;
   if (stop !== undefined) return `Svc: ${stop.person} stopped ${stoppedCalls(stop.scope)}: ${stop.why}`;
   const reason = judgedReason(check);
@@ -82,7 +82,7 @@ const misfitWords: Readonly<Record<Misfit, string>> = {
   tool: "another tool",
 };
 
-function judgedReason(check: Reasoned): string {
+function judgedReason(check: ReasonSource): string {
   const { judgement, decision } = check;
   const reason = reasonByMode(check);
   const own = decision.reason.replace(/^Svc: /, "");

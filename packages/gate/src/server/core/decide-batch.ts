@@ -112,7 +112,7 @@ export async function decideBatch(
   const decided = performance.now();
   const receipts = await transaction.commit(takeOver(transaction.store, judge.policy));
   const committed = performance.now();
-  options.observer?.flushed(planned.length, committed - decided);
+  options.observer?.countBatch(planned.length, committed - decided);
   for (const each of timings) {
     each.queue = startedAt;
     each.looked = lookedAt;
@@ -169,7 +169,7 @@ function decideCall(
     ({ counter, ...update }): CounterEvent => ({ ...update, counter: digestOf(policy, counter) }),
   );
   const row = timed.transaction.append(entryOf(prepared, decided), events);
-  return { decision, answered, mode, tool: prepared.plan?.tool ?? null, ...call.appended(row) };
+  return { decision, answered, mode, tool: prepared.plan?.tool ?? null, ...call.applyRow(row) };
 }
 
 interface DecidedCall extends Pick<DecideOptions, "keepRefused"> {

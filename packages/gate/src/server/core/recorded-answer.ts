@@ -1,7 +1,7 @@
 import type { AppendTransaction } from "../../ledger/mod.ts";
 import { answeredReason, type DecidedCheck } from "./answer.ts";
 
-export type RecordedAnswer = Parameters<AppendTransaction["recordAnswer"]>[1];
+export type RepeatAnswer = Parameters<AppendTransaction["recordAnswer"]>[1];
 
 /** Where the reason of the row belongs in a recorded reason. */
 export const ownReason: string = "\0";
@@ -19,7 +19,7 @@ export function recordAnswer(
   transaction: Pick<AppendTransaction, "recordAnswer">,
   { id, bodyDigest }: IdentifiedCheck,
   check: Omit<DecidedCheck, "receipt">,
-  { row, at }: Pick<RecordedAnswer, "at" | "row">,
+  { row, at }: Pick<RepeatAnswer, "at" | "row">,
 ): void {
   const decision = { ...check.decision, reason: `Svc: ${ownReason}` };
   const approval = check.approval === undefined ? null : JSON.stringify(check.approval);

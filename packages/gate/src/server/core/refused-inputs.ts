@@ -43,7 +43,7 @@ export class RefusedInputs {
   }
 
   /** Returns the stored input of a refused call: the whole input, or the result of `cutInputText`. */
-  kept({ keyName, at, inputText, sensitive }: RefusedCall, tenant: string | null = null): StoredCall {
+  toStoredCall({ keyName, at, inputText, sensitive }: RefusedCall, tenant: string | null = null): StoredCall {
     if (this.#isWhole(`${tenant ?? ""} ${keyName}`, Buffer.byteLength(inputText), at)) return { inputText, sensitive };
     const others = sensitive.filter(({ name }) => !name.startsWith("input."));
     return { inputText: cutInputText(inputText, sensitive), sensitive: others };

@@ -8,7 +8,7 @@ import type { AnswerApproval } from "../approvals/call-judge.ts";
 import type { TimedTransaction } from "../policy/active-ledger.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import { answerBody, repeatedBody, type DecidedCheck } from "./answer.ts";
-import { ownReason, type IdentifiedCheck, type RecordedAnswer } from "./recorded-answer.ts";
+import { ownReason, type IdentifiedCheck, type RepeatAnswer } from "./recorded-answer.ts";
 
 /** The body of the answer that an exact repeat of a check gets. */
 export interface RepeatedAnswer {
@@ -83,7 +83,7 @@ export async function repetitionsOf(
 /** Answers an exact repeat from the row of its check. @param digest SHA-256 of the body, in hex */
 async function answerAgain(
   timed: TimedTransaction,
-  answer: RecordedAnswer,
+  answer: RepeatAnswer,
   digest: string,
   context: RepeatContext,
 ): Promise<Result<RepeatedAnswer, Refusal>> {
@@ -129,7 +129,7 @@ const harmlessActs: ReadonlySet<string> = new Set([
 /** Returns why a recorded ALLOW does not hold any more; undefined if it does. */
 async function endOfAllow(
   { transaction, at }: TimedTransaction,
-  { row, approval }: RecordedAnswer,
+  { row, approval }: RepeatAnswer,
   { ledger, deciders, policy }: RepeatContext,
 ): Promise<string | undefined> {
   const later = transaction.store.changed > row ? await ledger.rows.changes(row) : [];

@@ -2,7 +2,7 @@ import type { PolicySet } from "../../../../core/src/contract/mod.ts";
 import type { CheckEntry } from "../../ledger/mod.ts";
 import { findMembers, isMemberName, type CheckRequest } from "../../../../core/src/wire/mod.ts";
 
-type Sensitive = NonNullable<CheckEntry["sensitive"]>;
+type SensitiveSpans = NonNullable<CheckEntry["sensitive"]>;
 
 /**
  * Returns the members of a call that its contracts list as sensitive.
@@ -13,7 +13,7 @@ export function sensitiveOf(
   { sensitive: { ofTool, unrouted } }: Pick<PolicySet, "sensitive">,
   { toolName, inputText, platformText }: Pick<CheckRequest, "inputText" | "platformText" | "toolName">,
   routed: boolean,
-): Sensitive {
+): SensitiveSpans {
   const names = ofTool.get(toolName) ?? (routed ? none : unrouted);
   if (names.length === 0) return none;
   return [...within("input", inputText, names), ...within("platform", platformText ?? "null", names)];
@@ -21,7 +21,7 @@ export function sensitiveOf(
 
 const none: readonly never[] = [];
 
-function within(parent: "input" | "platform", text: string, names: readonly string[]): Sensitive {
+function within(parent: "input" | "platform", text: string, names: readonly string[]): SensitiveSpans {
   const listed = names.filter((name) => name.startsWith(`${parent}.`)).filter(isMemberName);
   const spans = findMembers(
     text,

@@ -13,7 +13,7 @@ import { nobody, type Deciders } from "../approvals/deciders.ts";
 import { endDue } from "../approvals/acts.ts";
 import { BatchApprovals } from "../approvals/batch-approvals.ts";
 import { Batcher, type TakeCalls, type WaitingCall } from "../admission/batcher.ts";
-import { Budget, type BatchTimes } from "../admission/queue.ts";
+import { QueueBudget, type BatchTimes } from "../admission/queue.ts";
 import type { CheckTimings } from "../telemetry/observer.ts";
 import { ActiveLedger, type ActiveLedgerOptions, type TimedTransaction } from "../policy/active-ledger.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
@@ -61,7 +61,7 @@ export interface SequencerOptions extends ActiveLedgerOptions, Omit<DecideOption
   /** Who may decide a call; by default nobody. */
   readonly deciders?: Deciders | undefined;
   /** The memory for the bodies of waiting calls, shared with the other ledgers of the process; by default its own. */
-  readonly budget?: Budget | undefined;
+  readonly budget?: QueueBudget | undefined;
   /** Says how much the ledger keeps of a call that was refused before any rule was evaluated; by default a new process's limits. */
   readonly keepRefused?: ((call: RefusedCall) => StoredCall) | undefined;
 }
@@ -85,10 +85,10 @@ export class Sequencer {
     this.#options = {
       ...options,
       deciders: options.deciders ?? nobody,
-      keepRefused: options.keepRefused ?? ((call) => refused.kept(call)),
+      keepRefused: options.keepRefused ?? ((call) => refused.toStoredCall(call)),
     };
     this.batcher = new Batcher({
-      budget: options.budget ?? new Budget(),
+      budget: options.budget ?? new QueueBudget(),
       transact: (work, anyClock) => active.transact(work, anyClock),
       decide: (timed, take) => this.#decide(timed, take),
     });

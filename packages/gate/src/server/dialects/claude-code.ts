@@ -1,8 +1,8 @@
 import { bad, good, type JsonObject, type Result } from "../../../../core/src/wire/mod.ts";
-import { escaped, textIn, type Dialect } from "./dialect.ts";
+import { escapeName, textIn, type HookDialect } from "./dialect.ts";
 
 /** Claude Code. It can send the hook's input itself, so the route's answer is what it reads. */
-export const claudeCode: Dialect = {
+export const claudeCode: HookDialect = {
   host: "claude-code",
   events: "PreToolUse, PostToolUse, PostToolUseFailure",
   eventOf: (members) => {
@@ -39,7 +39,7 @@ function gateName(name: string, members: JsonObject): Result<string, string> {
   if (owner === undefined || !name.startsWith(prefix))
     return bad("the hook's input does not say which MCP server has the tool");
   const scope = ownSources.includes(textIn(server, "source") ?? "") ? "" : "project:";
-  return good(`${scope}${escaped(owner)}.${escaped(name.slice(prefix.length))}`);
+  return good(`${scope}${escapeName(owner)}.${escapeName(name.slice(prefix.length))}`);
 }
 
 /** Where only the user, the machine's administrator or the program that starts the host names servers. */

@@ -1,11 +1,11 @@
 import { bad, good, quote, type Result } from "../../../../core/src/wire/mod.ts";
-import { escaped, type Dialect } from "./dialect.ts";
+import { escapeName, type HookDialect } from "./dialect.ts";
 
 /**
  * Codex CLI. A hook can only deny: Codex runs the tool after `allow`, `ask` and a `deny` without a reason. So the command
  * hook prints an allowed call as an output without a decision.
  */
-export const codex: Dialect = {
+export const codex: HookDialect = {
   host: "codex",
   events: "PreToolUse, PostToolUse",
   eventOf: (members) => {
@@ -40,5 +40,5 @@ function gateName(name: string): Result<string, string> {
   const [, server, tool] = pair.exec(name) ?? [];
   return server === undefined || tool === undefined
     ? bad(`two MCP servers could have the tool ${quote(name)}: rename it without "__"`)
-    : good(`${escaped(server)}.${escaped(tool)}`);
+    : good(`${escapeName(server)}.${escapeName(tool)}`);
 }

@@ -1,8 +1,8 @@
 import { bad, good, quote, type JsonObject, type Result } from "../../../../core/src/wire/mod.ts";
-import { escaped, textIn, type Dialect } from "./dialect.ts";
+import { escapeName, textIn, type HookDialect } from "./dialect.ts";
 
 /** GitHub Copilot CLI, started without allowed tools: the hook's `allow` is the grant. */
-export const copilotCli: Dialect = {
+export const copilotCli: HookDialect = {
   host: "copilot-cli",
   events: "preToolUse, postToolUse, postToolUseFailure",
   // The input does not name the hook. Only the host writes these members, and only after a call.
@@ -31,7 +31,7 @@ function gateName(name: string, _: JsonObject, servers: readonly string[]): Resu
   if (/^\w+$/.test(name)) return good(name);
   const [server, second] = servers.filter((each) => name.startsWith(`${each}-`) && name.length > each.length + 1);
   if (server !== undefined && second === undefined)
-    return good(`${escaped(server)}.${escaped(name.slice(server.length + 1))}`);
+    return good(`${escapeName(server)}.${escapeName(name.slice(server.length + 1))}`);
   return server === undefined
     ? bad(`no listed MCP server has the tool ${quote(name)}: list its server in --servers of the hook`)
     : bad(`the MCP servers ${server} and ${second} could both have the tool ${quote(name)}: rename one`);

@@ -2,7 +2,7 @@
 import type { JsonObject, Result } from "../../../../core/src/wire/mod.ts";
 
 /** The question of a hook. */
-export interface Question {
+export interface ProposedCall {
   readonly tool: string;
   /** The text of the arguments, as received. */
   readonly input: string;
@@ -13,20 +13,20 @@ export interface Question {
 }
 
 /** `none` leaves the call to the host's own rules; `defer` parks a headless run. */
-export type Decision = "allow" | "defer" | "deny" | "none";
+export type HookDecision = "allow" | "defer" | "deny" | "none";
 
 /** What became of a tool that ran. */
 export type HookedRun = "done" | "failed";
 
 /** A call as the hook describes it. */
-export interface HookedCall extends Question {
+export interface HookedCall extends ProposedCall {
   readonly session: string;
   /** The id of the call in the host: only to find the receipt when the tool has run. */
   readonly useId: string;
 }
 
 /** One host. */
-export interface Dialect {
+export interface HookDialect {
   /** As in the route's path. */
   readonly host: string;
   /** The hooks that the gate reads, for a person. */
@@ -56,7 +56,7 @@ export interface Dialect {
   /** Whether the host can park a run for a person. */
   readonly canDefer: boolean;
   /** The output of the hook before a call. A `deny` always has a reason, because some hosts run the tool without one. */
-  readonly decided: (decision: Decision, reason: string) => object;
+  readonly decided: (decision: HookDecision, reason: string) => object;
   /** The output of the hook after a call. */
   readonly reported: (members: JsonObject) => object;
 }
@@ -79,7 +79,7 @@ export function textIn(value: unknown, name: string): string | undefined {
  * Escapes what could separate scope, server and tool, so that two of them never have one name. Every program that names
  * tools of MCP servers has this rule: adapters/README.md.
  */
-export function escaped(part: string): string {
+export function escapeName(part: string): string {
   const percent = (text: string): string => Buffer.from(text).toString("hex").toUpperCase().replaceAll(/../g, "%$&");
   return part.replaceAll(/__+|[^A-Za-z0-9_-]/gu, percent);
 }

@@ -1,8 +1,8 @@
 import { bad, good, type JsonObject, type Result } from "../../../../core/src/wire/mod.ts";
-import { escaped, textIn, type Dialect } from "./dialect.ts";
+import { escapeName, textIn, type HookDialect } from "./dialect.ts";
 
 /** Gemini CLI. A hook can only deny: `allow` grants nothing, and every word but `deny` and `block` runs the tool. */
-export const geminiCli: Dialect = {
+export const geminiCli: HookDialect = {
   host: "gemini-cli",
   events: "BeforeTool, AfterTool",
   eventOf: (members) => {
@@ -28,5 +28,5 @@ function gateName(name: string, members: JsonObject): Result<string, string> {
   const [server, tool] = [textIn(context, "server_name"), textIn(context, "tool_name")];
   return server === undefined || tool === undefined || server === "" || tool === ""
     ? bad("the hook's input does not say which MCP server has the tool")
-    : good(`${escaped(server)}.${escaped(tool)}`);
+    : good(`${escapeName(server)}.${escapeName(tool)}`);
 }

@@ -25,7 +25,7 @@ import type { EraseRequest, EraseTarget } from "./request.ts";
 import { hasValues, type Where } from "./where.ts";
 
 /** The result of an erasure. */
-export interface Erased {
+export interface ErasureResult {
   /** The number of named checks that were examined, erased before or not. */
   readonly matched: number;
   /** Named parts that some of these checks never had: no contract listed the member, or it was not sent. */
@@ -47,11 +47,11 @@ export interface Erased {
   /** Only with `where`: the number of checks that were not searched, because their input was not kept whole. */
   readonly unsearched?: number;
   /** Only for a preview, which erases nothing. */
-  readonly preview?: Preview;
+  readonly preview?: ErasurePreview;
 }
 
 /** What a preview finds: the parts and the receipts that an erasure would change. */
-export interface Preview {
+export interface ErasurePreview {
   /** The number of receipts for each part, ordered by name. */
   readonly parts: readonly { readonly part: PartName; readonly count: number }[];
   /** The receipts as ranges; the list is cut at the greatest number of ranges that one answer can have. */
@@ -83,14 +83,14 @@ const patience = { times: 10, ms: 200 } as const;
 const retryMs = 60_000;
 
 /** The input of an erasure. */
-interface Work {
+interface ErasureTask {
   readonly candidates: AsyncIterable<readonly StoredRow[]>;
   /** Only rows that have one of these parts are erased. Their other erased parts do not select a row. */
   readonly asked: readonly ErasablePart[];
   /** Only rows of this key are erased. */
   readonly key?: string | undefined;
   /** Makes the reason for the row that records a slice. */
-  readonly reason: (slice: Pick<Slice, "parts" | "seqs">) => string;
+  readonly reason: (slice: Pick<ErasureSlice, "parts" | "seqs">) => string;
   readonly by: string;
   readonly rowsMax: number;
 }
@@ -110,17 +110,20 @@ export class Eraser {
   /**
    * @returns a refusal if a named row does not exist, or if the ledger takes no row now. Earlier slices stay erased.
    */
-  async erase({ target, parts, reason, preview = false }: EraseRequest, by: string): Promise<Result<Erased, Refusal>> {
+  async erase(
+    { target, parts, reason, preview = false }: EraseRequest,
+    by: string,
+  ): Promise<Result<ErasureResult, Refusal>> {
     const last = this.#options.ledger.head.seq;
     const beyond = "rows" in target ? target.rows.find(([, to]) => to > last) : undefined;
     if (beyond !== undefined)
       return bad(refuse("invalid-request", `row ${beyond[1]} does not exist: the ledger ends at row ${last}`));
-    const skipped: Skipped = { count: 0 };
+    const skipped: UnsearchedChecks = { count: 0 };
     const work = {
       candidates: this.#find(target, skipped),
       asked: parts,
       key: "session" in target ? target.key : undefined,
-      reason: ({ parts: gone, seqs }: Pick<Slice, "parts" | "seqs">) =>
+      reason: ({ parts: gone, seqs }: Pick<ErasureSlice, "parts" | "seqs">) =>
         `Svc: ${by} erased ${gone.join(", ")} of ${seqs.length} receipt${seqs.length === 1 ? "" : "s"}: ${reason}`,
       by,
       rowsMax,
@@ -134,7 +137,10 @@ export class Eraser {
    *
    * @param rewrite also rewrites the indexes of the ledger's file, which may delay checks
    */
-  eraseOlder({ from, before, parts, reason, by }: OlderThan, rewrite: boolean): Promise<Result<Erased, Refusal>> {
+  eraseOlder(
+    { from, before, parts, reason, by }: OlderThan,
+    rewrite: boolean,
+  ): Promise<Result<ErasureResult, Refusal>> {
     const candidates = olderThan(this.#options.ledger.rows.scan(from), before);
     const work = { candidates, asked: parts, reason: () => reason, by, rowsMax: Number.POSITIVE_INFINITY };
     return this.#run(work, rewrite);
@@ -145,7 +151,7 @@ export class Eraser {
     clearTimeout(this.#retry);
   }
 
-  async #run(work: Work, rewrite: boolean): Promise<Result<Erased, Refusal>> {
+  async #run(work: ErasureTask, rewrite: boolean): Promise<Result<ErasureResult, Refusal>> {
     const found = { matched: 0, rows: 0, parts: 0, acts: 0 };
     const notPresent: NotPresentRows = new Map();
     const receipts: Receipt[] = [];
@@ -167,17 +173,17 @@ export class Eraser {
     return good({ ...found, not_present: [...notPresent].map(notPresentOf), receipts, more, remains });
   }
 
-  #eraseSlice({ parts, seqs }: Slice, { reason, by }: Work): Promise<Result<Durable<Receipt>, Refusal>> {
+  #eraseSlice({ parts, seqs }: ErasureSlice, { reason, by }: ErasureTask): Promise<Result<Durable<Receipt>, Refusal>> {
     const erases = { parts, rows: rangesOf(seqs.toSorted((a, b) => a - b)) };
     const act = { by, act: eraseAct, body: erasureBody(erases), reason: reason({ parts, seqs }), erases };
     return this.#options.appendAdminEvent(async (transaction) => {
       const erased = new Set(seqs);
       const open = (await transaction.openApprovals()).map(({ seq }) => seq).filter((seq) => erased.has(seq));
-      return good({ ...act, first: open.length === 0 ? [] : [cancelled(open, by)] });
+      return good({ ...act, first: open.length === 0 ? [] : [makeCancelEvent(open, by)] });
     });
   }
 
-  #find(target: EraseTarget, skipped: Skipped): AsyncIterable<readonly StoredRow[]> {
+  #find(target: EraseTarget, skipped: UnsearchedChecks): AsyncIterable<readonly StoredRow[]> {
     const { rows } = this.#options.ledger;
     const all = { before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER };
     if ("before" in target) return olderThan(rows.scan(1), target.before);
@@ -233,7 +239,7 @@ const sentences: Readonly<Record<Scrubbed, string | null>> = {
 };
 
 /** An approval ends with a row of its own, so that everyone who waits for it hears of the end. */
-function cancelled(rows: readonly number[], by: string): AdminEvent {
+function makeCancelEvent(rows: readonly number[], by: string): AdminEvent {
   const cancel: ApprovalAct = { act: "approval.cancel", rows: rows.toSorted((a, b) => a - b), why: "erased" };
   const what = rows.length === 1 ? "an approval" : `${rows.length} approvals`;
   return { by, act: cancel.act, body: actBody(cancel), reason: `Svc: ${what} ended, because the call is erased` };
@@ -251,14 +257,14 @@ async function* olderThan(
 }
 
 /** The number of checks whose values are unknown. */
-interface Skipped {
+interface UnsearchedChecks {
   count: number;
 }
 
 async function* withValues(
   slices: AsyncIterable<readonly StoredRow[]>,
   wheres: readonly Where[],
-  skipped: Skipped,
+  skipped: UnsearchedChecks,
 ): AsyncGenerator<readonly StoredRow[]> {
   const needsInput = wheres.some(({ part }) => part === "input");
   for await (const rows of slices) {
@@ -270,7 +276,7 @@ async function* withValues(
   }
 }
 
-async function previewOf(work: Work): Promise<Erased> {
+async function previewOf(work: ErasureTask): Promise<ErasureResult> {
   const notPresent: NotPresentRows = new Map();
   const counts = new Map<PartName, number>();
   const seqs: number[] = [];
@@ -305,7 +311,7 @@ function notPresentOf([part, seqs]: readonly [ErasablePart, readonly number[]]):
 /** Requested parts, each with the rows that never had it. */
 type NotPresentRows = Map<ErasablePart, number[]>;
 
-interface Slice {
+interface ErasureSlice {
   readonly matched: number;
   readonly seqs: readonly number[];
   /**
@@ -319,7 +325,10 @@ interface Slice {
 }
 
 /** The rows that have something to erase, few enough for one transaction. */
-async function* slicesOf({ candidates, asked, key }: Work, notPresent: NotPresentRows): AsyncGenerator<Slice> {
+async function* slicesOf(
+  { candidates, asked, key }: ErasureTask,
+  notPresent: NotPresentRows,
+): AsyncGenerator<ErasureSlice> {
   let batch = new EraseBatch(asked, notPresent);
   for await (const rows of candidates) {
     for (const { seq, leaf, evidence } of rows) {
@@ -377,7 +386,7 @@ class EraseBatch {
     }
   }
 
-  slice(): Slice {
+  slice(): ErasureSlice {
     const parts = withWhatQuotes([...this.#met]);
     const gone = this.#present.flat().filter((name) => covers(parts, name));
     return { matched: this.#matched, seqs: this.#seqs, parts, gone, count: gone.length, acts: this.acts };

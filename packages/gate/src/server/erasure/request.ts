@@ -110,11 +110,11 @@ function readRows(value: Json | undefined): readonly RowRange[] {
     if (typeof from !== "number" || typeof to !== "number" || more.length > 0 || from < 1 || to < from) throw wrong;
     return [from, to];
   });
-  return merged(ranges.toSorted(([a], [b]) => a - b));
+  return mergeRanges(ranges.toSorted(([a], [b]) => a - b));
 }
 
 /** Merges ranges that overlap. */
-function merged(ranges: readonly RowRange[]): readonly RowRange[] {
+function mergeRanges(ranges: readonly RowRange[]): readonly RowRange[] {
   const found: [number, number][] = [];
   for (const [from, to] of ranges) {
     const last = found.at(-1);

@@ -3,7 +3,7 @@ import type { Rows } from "../../ledger/mod.ts";
 import { eraseAct, erasableParts, parseLeaf, readErasure } from "../../../../core/src/record/entry/mod.ts";
 import type { Refusal, Result } from "../../../../core/src/wire/mod.ts";
 import { retentionName } from "../policy/reserved-names.ts";
-import type { Erased, Eraser } from "./eraser.ts";
+import type { ErasureResult, Eraser } from "./eraser.ts";
 
 export interface RetentionOptions {
   readonly eraser: Pick<Eraser, "clear" | "eraseOlder">;
@@ -71,14 +71,14 @@ export class Retention {
   }
 
   /** Erases all evidence that is too old now. */
-  async run(): Promise<Result<Erased, Refusal>> {
+  async run(): Promise<Result<ErasureResult, Refusal>> {
     const { eraser, days } = this.#options;
     const now = this.#now();
     const before = now - days * dayMs;
     const rewrites = now - this.#rewrittenAt >= dayMs;
     const shown = new Date(before).toISOString();
     const reason = `Svc: SVC_RETENTION_DAYS is ${days}, so evidence of checks before ${shown} is erased`;
-    const work = { from: (await this.#done()) + 1, before, parts: erasableParts, reason, by: retentionName };
+    const work = { from: (await this.#findLastErased()) + 1, before, parts: erasableParts, reason, by: retentionName };
     const erased = await eraser.eraseOlder(work, rewrites);
     if (!erased.ok) return erased;
     const { rows } = erased.value;
@@ -89,7 +89,7 @@ export class Retention {
   }
 
   /** The last row that was erased by age. All rows before it are done. */
-  async #done(): Promise<number> {
+  async #findLastErased(): Promise<number> {
     const newest = { before: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER, verdict: "CHANGE" };
     for await (const rows of this.#options.ledger.rows.find(newest)) {
       for (const { leaf, evidence } of rows) {

@@ -8,7 +8,7 @@ import {
   type EventId,
   type EventPosition,
   type LedgerEvent,
-  type Subject,
+  type EventSubject,
 } from "./event.ts";
 
 /** Rows that one search reads: only their numbers stay in memory. */
@@ -56,7 +56,7 @@ export class EventLog {
   async at(number: number): Promise<readonly LedgerEvent[]> {
     const row = await this.#row(number);
     if (row === undefined) return [];
-    const subjects = new Map<number, Subject>();
+    const subjects = new Map<number, EventSubject>();
     for (const about of subjectsOf(row)) {
       const asked = await this.#row(about);
       const subject = asked && subjectOf(asked);

@@ -56,13 +56,13 @@ export interface LedgerEvent {
   /** Null if no row of its own records it, and it only reminds of an earlier one. */
   readonly place: EventPosition | null;
   /** The approval that it is about. */
-  readonly subject: Subject | null;
+  readonly subject: EventSubject | null;
   /** What it says, besides its id, type and time. Never a value of the call, a reason or a comment. */
   readonly data: Readonly<Record<string, unknown>>;
 }
 
 /** What events say about an approval, from the row that asked. */
-export interface Subject {
+export interface EventSubject {
   readonly row: number;
   readonly hash: string;
   /** Milliseconds since the epoch. */
@@ -92,7 +92,7 @@ export function readEventId(text: string): EventId | undefined {
 }
 
 /** Reads what events say about the approval that a row opened. */
-export function subjectOf(row: StoredRow): Subject | undefined {
+export function subjectOf(row: StoredRow): EventSubject | undefined {
   const leaf = parseLeaf(row.leaf);
   if (leaf === undefined) return undefined;
   const asking = foldApproval([row])?.asking;
@@ -118,7 +118,7 @@ export function subjectsOf(row: StoredRow): readonly number[] {
  *
  * @param subjects what `subjectsOf` names, by row
  */
-export function eventsOf(row: StoredRow, subjects: ReadonlyMap<number, Subject>): readonly LedgerEvent[] {
+export function eventsOf(row: StoredRow, subjects: ReadonlyMap<number, EventSubject>): readonly LedgerEvent[] {
   const leaf = parseLeaf(row.leaf);
   if (leaf === undefined) return [];
   const hash = leafHash(row.leaf);
@@ -126,7 +126,7 @@ export function eventsOf(row: StoredRow, subjects: ReadonlyMap<number, Subject>)
     type: EventType,
     index: number,
     data: Readonly<Record<string, unknown>>,
-    subject: Subject | null = null,
+    subject: EventSubject | null = null,
   ): LedgerEvent => {
     const place = { row: row.seq, index };
     const of = subject === null ? {} : describeSubject(subject);
@@ -162,7 +162,7 @@ function typeOf(leaf: Leaf, { evidence }: StoredRow): EventType | undefined {
   return readResume(leaf, evidence)?.lost === undefined ? byAct[leaf.act] : "ledger.broken";
 }
 
-function describeSubject({ row, hash, tool, rules }: Subject): Readonly<Record<string, unknown>> {
+function describeSubject({ row, hash, tool, rules }: EventSubject): Readonly<Record<string, unknown>> {
   return { approval: approvalId(row, hash), tool, rules };
 }
 
@@ -172,12 +172,12 @@ interface EventContent {
 }
 
 /** What an act does to an approval that it names; undefined if it still waits for the same persons. */
-function changeOf(act: ApprovalAct, { row, asking }: Subject): EventContent | undefined {
-  const closed = (status: string): EventContent => ({ type: "approval.closed", data: { status } });
+function changeOf(act: ApprovalAct, { row, asking }: EventSubject): EventContent | undefined {
+  const closeWith = (status: string): EventContent => ({ type: "approval.closed", data: { status } });
   switch (act.act) {
     case "stop.set":
       // A stop that keeps approvals ends their votes, so people must decide again.
-      if (act.ends.includes(row)) return closed("cancelled");
+      if (act.ends.includes(row)) return closeWith("cancelled");
       return { type: "approval.opened", data: { status: "pending", decide_by: asking?.decideBy } };
     case "approval.approve":
       if (act.use_by === null) return undefined;
@@ -185,13 +185,13 @@ function changeOf(act: ApprovalAct, { row, asking }: Subject): EventContent | un
     case "approval.deny":
       return { type: "approval.decided", data: { status: "denied", until: act.until } };
     case "approval.cancel":
-      return closed("cancelled");
+      return closeWith("cancelled");
     case "approval.expire":
-      return closed("expired");
+      return closeWith("expired");
     case "approval.use":
-      return closed("used");
+      return closeWith("used");
     case "approval.supersede":
-      return closed("superseded");
+      return closeWith("superseded");
     default:
       return act satisfies never;
   }
@@ -203,7 +203,7 @@ export function remindsAt(at: number, decideBy: number): number {
 }
 
 /** The reminder of an approval that still waits. No row records it: its id is that of the event that opened it. */
-export function reminderOf(subject: Subject, decideBy: number): LedgerEvent {
+export function reminderOf(subject: EventSubject, decideBy: number): LedgerEvent {
   const { row, hash, at } = subject;
   const data = { row, hash, ...describeSubject(subject), status: "pending", decide_by: decideBy };
   const id = `${idOf(row, 0, hash)}-expiring`;

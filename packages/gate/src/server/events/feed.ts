@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { endsAt, type Approval } from "../../../../core/src/approvals/mod.ts";
 import type { InTurn, Ledger } from "../../ledger/mod.ts";
-import { isAfter, reminderOf, remindsAt, type EventPosition, type LedgerEvent, type Subject } from "./event.ts";
+import { isAfter, reminderOf, remindsAt, type EventPosition, type LedgerEvent, type EventSubject } from "./event.ts";
 import { EventLog, type FoundEvents } from "./event-log.ts";
 
 export interface EventFeedOptions {
@@ -29,7 +29,7 @@ const openStatuses = ["pending", "approved"];
 
 /** An approval that waits for a person or for its call. */
 interface OpenApproval {
-  readonly subject: Subject;
+  readonly subject: EventSubject;
   readonly decideBy: number;
   /** Null after a person has approved it. */
   readonly remindsAt: number | null;

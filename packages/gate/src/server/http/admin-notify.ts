@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { good, quote, refuse, type EndpointJson, type EndpointsJson } from "../../../../core/src/wire/mod.ts";
 import type { SenderState } from "../notify/sender.ts";
-import { readBody, required, sendJson, BodyError } from "../request/body.ts";
+import { readBody, requireValue, sendJson, BodyError } from "../request/body.ts";
 import { refuseWith, sendResult } from "./refusing.ts";
 import type { CallWithoutGate } from "./route.ts";
 
@@ -34,11 +34,11 @@ export async function replay({ service, tenant, request, reply }: CallWithoutGat
       throw new BodyError('"endpoint" must be the name of an endpoint');
     return { from: row, endpoint: name };
   });
-  const { from, endpoint } = required(asked);
+  const { from, endpoint } = requireValue(asked);
   const replayed = await service.workOn(tenant, async (gate) =>
     good((await gate.senders?.replay(from, endpoint)) ?? []),
   );
-  const endpoints = required(replayed);
+  const endpoints = requireValue(replayed);
   if (endpoints.length > 0) return sendJson(reply, JSON.stringify({ from, endpoints }));
   const which = endpoint === undefined ? "no endpoint" : `no endpoint ${quote(endpoint)}`;
   return refuseWith(reply, refuse("not-found", `${which} gets the events of this ledger: see the file of SVC_NOTIFY`));

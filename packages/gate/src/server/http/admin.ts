@@ -1,7 +1,7 @@
 import type { FastifyReply } from "fastify";
 import { modes } from "../../../../core/src/wire/mod.ts";
 import { inForceJson } from "../policy/reload-row.ts";
-import { readBody, required, BodyError } from "../request/body.ts";
+import { readBody, requireValue, BodyError } from "../request/body.ts";
 import type { FoldedCounter } from "../service/counters.ts";
 import { sendResult } from "./refusing.ts";
 import type { CallWithoutGate } from "./route.ts";
@@ -13,7 +13,7 @@ export async function reload({ service, tenant, key, request, reply }: CallWitho
     if (mode === undefined || typeof mode === "string") return mode;
     throw new BodyError(`"mode" must be one of ${modes.join(", ")}`);
   });
-  const reloaded = await service.reload(tenant, required(asked), key?.id ?? "");
+  const reloaded = await service.reload(tenant, requireValue(asked), key?.id ?? "");
   return sendResult(reply, reloaded, ({ changed, before, now, folded, receipt = null }) => {
     return { changed, before: inForceJson(before), now: inForceJson(now), counters: folded.map(counterJson), receipt };
   });

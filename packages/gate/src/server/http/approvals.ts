@@ -28,14 +28,14 @@ import {
 } from "../../../../core/src/wire/mod.ts";
 import type { DecisionRequest, DecisionResult } from "../approvals/desk.ts";
 import { freeMembers } from "../approvals/grants.ts";
-import type { Read } from "../admission/reads.ts";
+import type { SlicedRead } from "../admission/reads.ts";
 import type { Key } from "../keys/keys.ts";
 import {
   isSentence,
   readBody,
   readHash,
   readText,
-  required,
+  requireValue,
   requireMembers,
   sendJson,
   sentenceBytesMax,
@@ -87,7 +87,7 @@ export async function listApprovals(call: ReadCall): Promise<FastifyReply> {
   const approvals: string[] = [];
   for (const approval of found) {
     const [row] = await gate.ledger.rows.rowsAt([approval.row]);
-    approvals.push(objectText({ ...standing(call, approval), ...described(call, approval, row) }));
+    approvals.push(objectText({ ...describeStatus(call, approval), ...describeApproval(call, approval, row) }));
     await reading.next();
   }
   const next = found.length < limit ? undefined : found.at(-1)?.row;
@@ -116,7 +116,7 @@ export async function showApproval(call: RouteCall): Promise<unknown> {
 }
 
 /** While it waits for a person it reads nothing, so others have its place. */
-async function show(call: RouteCall, read: Read, waitSeconds: number): Promise<FastifyReply> {
+async function show(call: RouteCall, read: SlicedRead, waitSeconds: number): Promise<FastifyReply> {
   const { gate, reply, request } = call;
   const approval = await read.run(() => gate.approvals.find(idOf(call)));
   const mine = approval !== undefined && approval.key === nameOf(call) && call.key?.scopes.has("check") === true;
@@ -125,14 +125,14 @@ async function show(call: RouteCall, read: Read, waitSeconds: number): Promise<F
   let latest = approval;
   if (waitSeconds > 0 && statusAt(approval, Date.now()) === "pending") {
     read.leave();
-    latest = required(await waitFor(call, approval, waitSeconds));
+    latest = requireValue(await waitFor(call, approval, waitSeconds));
     // The key may have been revoked meanwhile.
     if (call.key !== undefined && request.exchange?.credential()?.id !== call.key.id)
       return refuseWith(reply, refuse("unauthorized", "the key was revoked while the request waited"));
     if (statusAt(latest, Date.now()) === "pending") reply.header("retry-after", "1");
     await read.again();
   }
-  if (mine && !mayRead(call, latest, Date.now())) return sendJson(reply, objectText(standing(call, latest)));
+  if (mine && !mayRead(call, latest, Date.now())) return sendJson(reply, objectText(describeStatus(call, latest)));
   const detail = await read.run(async () => {
     const others = await sameCalls(call, read, latest);
     const [row] = await gate.ledger.rows.rowsAt([latest.row]);
@@ -172,7 +172,7 @@ async function decideOne(call: RouteCall, decision: DecisionRequest["decision"])
     id: idOf(call),
     grant: members.has("grant") ? readGrant(members.get("grant")) : undefined,
   }));
-  const decided = await gate.approvals.decide(nameOf(call), [required(asked)]);
+  const decided = await gate.approvals.decide(nameOf(call), [requireValue(asked)]);
   return sendResult(reply, decided, ([one]) => decidedJson(one as DecisionResult));
 }
 
@@ -180,7 +180,7 @@ async function decideOne(call: RouteCall, decision: DecisionRequest["decision"])
 export async function decideMany(call: RouteCall): Promise<FastifyReply> {
   const { gate, reply, request } = call;
   const asked = readBody(request.body, ["decisions"], (members) => decisionsIn(members.get("decisions")));
-  const decided = await gate.approvals.decide(nameOf(call), required(asked));
+  const decided = await gate.approvals.decide(nameOf(call), requireValue(asked));
   return sendResult(reply, decided, (all) => ({ decisions: all.map(decidedJson) }));
 }
 
@@ -191,7 +191,7 @@ export async function cancel(call: RouteCall): Promise<FastifyReply> {
     members.has("session_id") ? readText("session_id", members.get("session_id")) : null,
   );
   const isAsker = key?.scopes.has("check") === true;
-  const cancelled = await gate.approvals.cancel(nameOf(call), idOf(call), isAsker, required(session));
+  const cancelled = await gate.approvals.cancel(nameOf(call), idOf(call), isAsker, requireValue(session));
   return sendResult(reply, cancelled, decidedJson);
 }
 
@@ -251,7 +251,7 @@ function idOf({ request }: RouteCall): string {
 }
 
 /** The member `approval` of the answer to the check that asked. */
-function standing({ gate }: RouteCall, approval: Approval): StandingJson {
+function describeStatus({ gate }: RouteCall, approval: Approval): StandingJson {
   const at = Date.now();
   const { needs, has, isMet } = gate.approvals.quorum(approval, at);
   const status = statusAt(approval, at);
@@ -268,7 +268,7 @@ function standing({ gate }: RouteCall, approval: Approval): StandingJson {
   };
 }
 
-function described(
+function describeApproval(
   call: RouteCall,
   approval: Approval,
   row: StoredRow | undefined,
@@ -276,7 +276,8 @@ function described(
   const { asking, asked, key, session, tool, votes, denial, hash } = approval;
   const leaf = row && parseLeaf(row.leaf);
   const alias = leaf && readCall(leaf, row.evidence)?.alias;
-  const denials = denial === null ? [] : [{ ...said("deny", denial), until: denial.until, scope: denial.scope }];
+  const denials =
+    denial === null ? [] : [{ ...describeDecision("deny", denial), until: denial.until, scope: denial.scope }];
   return {
     receipt: approval.row,
     hash,
@@ -285,7 +286,7 @@ function described(
     ...(alias !== undefined && { sent_as: alias }),
     session_id: session,
     key,
-    reason: new Raw((row && partText(row.evidence, "reason")) ?? "null"),
+    reason: new RawJsonText((row && partText(row.evidence, "reason")) ?? "null"),
     rules: Object.keys(asking.causes),
     groups: asking.needs,
     batch: asking.batch,
@@ -293,13 +294,13 @@ function described(
     call: asking.attach.slice(0, 16),
     amounts: amountsOf(call, approval, row),
     may_decide: call.gate.approvals.mayDecide(nameOf(call), approval, Date.now()),
-    decisions: [...votes.map((vote) => said("approve", vote)), ...denials],
+    decisions: [...votes.map((vote) => describeDecision("approve", vote)), ...denials],
     closed: approval.closed,
     successor: approval.successor,
   };
 }
 
-function said(
+function describeDecision(
   decision: DecisionRequest["decision"],
   { at, comment, person, row: receipt }: Approval["votes"][number] | Denial,
 ): SaidJson {
@@ -307,7 +308,7 @@ function said(
 }
 
 /** Among the latest questions of the key, the others about the same call, and in which parts each differs. */
-async function sameCalls(call: RouteCall, read: Read, approval: Approval): Promise<readonly SameCall[]> {
+async function sameCalls(call: RouteCall, read: SlicedRead, approval: Approval): Promise<readonly SameCall[]> {
   const at = Date.now();
   const { asking, key, row } = approval;
   const asked = { before: Number.MAX_SAFE_INTEGER, limit: listMax, key, statuses: openOrExpired };
@@ -325,7 +326,7 @@ async function sameCalls(call: RouteCall, read: Read, approval: Approval): Promi
 }
 
 /** Reads approvals in slices. */
-async function* newestFirst({ gate }: RouteCall, read: Read, query: ApprovalQuery): AsyncGenerator<Approval> {
+async function* newestFirst({ gate }: RouteCall, read: SlicedRead, query: ApprovalQuery): AsyncGenerator<Approval> {
   for (let { before, limit } = query; limit > 0;) {
     const slice = await gate.approvals.list({ ...query, before, limit: Math.min(limit, sliceMax) });
     yield* slice;
@@ -350,11 +351,11 @@ function detailOf(
   const kind = row && leaf && readCall(leaf, row.evidence)?.key_kind;
   const unbound = call.gate.policy.policySet.tools.get(approval.tool)?.unbound ?? [];
   const detail: WithRaw<ApprovalDetailJson> = {
-    ...standing(call, approval),
-    ...described(call, approval, row),
+    ...describeStatus(call, approval),
+    ...describeApproval(call, approval, row),
     may_differ: [...unbound, ...(approval.asking.free ?? [])],
-    tool_input: new Raw(part("input")),
-    platform_state: new Raw(part("platform")),
+    tool_input: new RawJsonText(part("input")),
+    platform_state: new RawJsonText(part("platform")),
     ...(kind === undefined ? {} : { key_kind: kind }),
     counters: outcome?.counters ?? null,
     mode,
@@ -385,19 +386,19 @@ function offerOf({ asking: { grants } }: Approval, row: StoredRow | undefined): 
 }
 
 /** JSON text that is written as it is, so that numbers keep their characters. */
-class Raw {
+class RawJsonText {
   readonly text: string;
   constructor(text: string) {
     this.text = text;
   }
 }
 
-type WithRaw<Members> = { readonly [Name in keyof Members]: Members[Name] | Raw };
+type WithRaw<Members> = { readonly [Name in keyof Members]: Members[Name] | RawJsonText };
 
 function objectText(members: object): string {
   const texts = Object.entries(members).map(
     ([name, value]: [string, unknown]) =>
-      `${JSON.stringify(name)}:${value instanceof Raw ? value.text : JSON.stringify(value)}`,
+      `${JSON.stringify(name)}:${value instanceof RawJsonText ? value.text : JSON.stringify(value)}`,
   );
   return `{${texts.join(",")}}`;
 }

@@ -19,7 +19,7 @@ import {
   type Result,
 } from "../../../../core/src/wire/mod.ts";
 import { OwnNames } from "../../../../console/src/server/mod.ts";
-import { invalid, required, sendJson, textOf } from "../request/body.ts";
+import { invalid, requireValue, sendJson, textOf } from "../request/body.ts";
 import { answerCheck, arrivalOf } from "./check.ts";
 import type { Exchange } from "./exchange.ts";
 import { noKey, refusalForRate } from "./key-refusals.ts";
@@ -28,16 +28,16 @@ import type { RouteCall } from "./route.ts";
 
 /** Handles POST /access/v1/evaluation. */
 export async function evaluation(call: RouteCall): Promise<FastifyReply> {
-  return sendOne(call, required(readBody(call.request.body)));
+  return sendOne(call, requireValue(readBody(call.request.body)));
 }
 
 /** Handles POST /access/v1/evaluations. A request without evaluations is one evaluation. */
 export async function evaluations(call: RouteCall): Promise<FastifyReply> {
   const { reply, request } = call;
-  const members = required(readBody(request.body));
+  const members = requireValue(readBody(request.body));
   const items = members.get("evaluations");
   if (items === undefined || (Array.isArray(items) && items.length === 0)) return sendOne(call, members);
-  const batch = required(batchOf(members, items));
+  const batch = requireValue(batchOf(members, items));
   const decided = await decideAll({ ...call, digest: arrivalOf(request.body as Buffer).digest }, batch);
   reply.headers((request.exchange as Exchange).headers); // Each evaluation was charged to the key's rate.
   return sendJson(reply, `{"evaluations":[${decided.map(({ text }) => text).join(",")}]}`);
@@ -87,10 +87,10 @@ interface EvaluationResponse {
 
 async function sendOne(call: RouteCall, members: JsonObject): Promise<FastifyReply> {
   const { reply, request } = call;
-  const check = required(toCheck(members));
+  const check = requireValue(toCheck(members));
   const { digest } = arrivalOf(request.body as Buffer);
   const decided = await decide({ ...call, digest }, request.exchange as Exchange, check);
-  return sendJson(reply, required(decided).text);
+  return sendJson(reply, requireValue(decided).text);
 }
 
 /** Has a check decided. Its answer is the context of the decision, and only ALLOW permits. */
@@ -198,8 +198,9 @@ const inherited: readonly string[] = ["subject", "action", "resource", "context"
 function toCheck(members: JsonObject): Result<string, Refusal> {
   const problem = entityProblem(members, false) ?? sharedMember(members);
   if (problem !== undefined) return invalid(problem);
-  const entity = (name: string, ...of: readonly string[]): JsonObject => picked(members.get(name) as JsonObject, of);
-  const optional = picked(members, ["session_id", "approval"]);
+  const entity = (name: string, ...of: readonly string[]): JsonObject =>
+    pickMembers(members.get(name) as JsonObject, of);
+  const optional = pickMembers(members, ["session_id", "approval"]);
   const context = members.get("context");
   const check = new Map<string, Json>([
     ["tool_name", (members.get("action") as JsonObject).get("name") ?? null],
@@ -257,7 +258,7 @@ function sharedMember(members: JsonObject): string | undefined {
   return undefined;
 }
 
-function picked(object: JsonObject, names: readonly string[]): JsonObject {
+function pickMembers(object: JsonObject, names: readonly string[]): JsonObject {
   return new Map([...object].filter(([name]) => names.includes(name)));
 }
 

@@ -25,7 +25,7 @@ const shareMin = 16;
 /** The most connections that are reserved for callers without a key. */
 const reserveMax = 128;
 
-interface Known {
+interface ConnectionCounts {
   readonly added: number;
   readonly turn: number;
 }
@@ -67,7 +67,7 @@ export class Connections {
     this.#keyedMax = max - this.#reserve;
     this.#keyless = new Keyless(Math.max(shareMin, Math.ceil(max / 4)));
     server.on("connection", (socket: Socket) => {
-      this.#opened(socket);
+      this.#addConnection(socket);
       if (server instanceof TlsServer) this.#shaking.set(peerOf(socket), socket);
     });
     server.on("secureConnection", (socket: Socket) => {
@@ -75,7 +75,7 @@ export class Connections {
       const bare = this.#shaking.get(peer);
       this.#shaking.delete(peer);
       if (bare !== undefined) this.#forget(bare);
-      this.#opened(socket);
+      this.#addConnection(socket);
     });
     const sweep = setInterval(() => this.#sweep(log), sweepMs).unref();
     server.once("close", () => clearInterval(sweep));
@@ -141,7 +141,7 @@ export class Connections {
     if (this.#keyed.size > this.#keyedMax) this.#lookSoon();
   }
 
-  #opened(socket: Socket): void {
+  #addConnection(socket: Socket): void {
     this.#open.add(socket);
     this.#keyless.add(socket);
     if (this.#open.size > this.#max + Math.max(hurryMin, this.#max / 4)) this.#look(this.#known);
@@ -149,7 +149,7 @@ export class Connections {
   }
 
   /** How many connections without a key have come, and how many requests have started or ended. */
-  get #known(): Known {
+  get #known(): ConnectionCounts {
     return { added: this.#keyless.added, turn: this.#turn };
   }
 
@@ -165,7 +165,7 @@ export class Connections {
   }
 
   /** @param known what came after it stays open for now: connections without a key, and requests */
-  #look({ added, turn }: Known): void {
+  #look({ added, turn }: ConnectionCounts): void {
     this.#boundKeyed(this.#keyedMax, (each) => isIdle(each) || (isNotKept(each) && each.turn <= turn));
     const isBound = this.#boundKeyless(added);
     if (!isBound || this.#keyed.size > this.#keyedMax) this.#lookSoon();

@@ -24,7 +24,7 @@ import {
   type Session,
 } from "../../../../console/src/server/mod.ts";
 import type { ConsoleDoor, SignedIn } from "./door.ts";
-import { invalid, readBody, readFlag, required, sendJson } from "../request/body.ts";
+import { invalid, readBody, readFlag, requireValue, sendJson } from "../request/body.ts";
 import { noSuchTenant } from "../service/tenants.ts";
 import { untilGone } from "./connection.ts";
 import { exchangeOf, type Exchange } from "./exchange.ts";
@@ -115,8 +115,8 @@ async function sendAsset({ request, reply }: ConsoleCall): Promise<FastifyReply>
 
 /** Handles POST /console/session. The key is only in this body, and nowhere in the answer. */
 async function signIn({ door, request, reply }: ConsoleCall): Promise<FastifyReply> {
-  const members = required(readBody(request.body, ["key", "code", "oidc"], (each) => each));
-  const signed = required(await signInWith(members, request, untilGone(reply.raw).signal, door));
+  const members = requireValue(readBody(request.body, ["key", "code", "oidc"], (each) => each));
+  const signed = requireValue(await signInWith(members, request, untilGone(reply.raw).signal, door));
   const { cookie, key: opened, known, pageSecret, session } = signed;
   reply.header("set-cookie", cookie);
   const answer: OpenedJson = { session: pageSecret, known, ...signedInJson(opened, session) };
@@ -155,7 +155,7 @@ async function showMethods({ door, reply }: ConsoleCall): Promise<FastifyReply> 
 
 /** Handles POST /console/oidc: the page then goes to the address in the answer, and keeps the flow. */
 async function startOidc({ door, request, reply }: ConsoleCall): Promise<FastifyReply> {
-  required(readBody(request.body, [], () => undefined));
+  requireValue(readBody(request.body, [], () => undefined));
   return sendResult(reply, await door.startOidc(request.raw, tenantIn(request)));
 }
 
@@ -175,9 +175,9 @@ async function showSession({ request, reply, service }: ConsoleCall): Promise<Fa
 
 /** Handles POST /console/session/end: ends this session, or with `all` each session of the key, on every replica. */
 async function endSession({ door, request, reply, service }: ConsoleCall): Promise<FastifyReply> {
-  const all = required(readBody(request.body, ["all"], (members) => readFlag("all", members)));
+  const all = requireValue(readBody(request.body, ["all"], (members) => readFlag("all", members)));
   const { key, session } = openedBy(request);
-  const receipt = required(await service.keys.append(() => good(endOfSessions(key, all ? null : session))));
+  const receipt = requireValue(await service.keys.append(() => good(endOfSessions(key, all ? null : session))));
   reply.removeHeader("set-cookie").header("set-cookie", door.noCookie(request.raw, tenantIn(request)));
   return sendJson(reply, JSON.stringify({ receipt }));
 }

@@ -33,7 +33,7 @@ export interface ConsoleParts {
 }
 
 /** A request with a live session. */
-export interface Admitted {
+export interface AdmittedSession {
   readonly session: Session;
   /** Looks the key up again; undefined after it was revoked, rotated or expired, or after the session has ended. */
   readonly credential: () => Key | undefined;
@@ -79,7 +79,7 @@ export class ConsoleDoor {
   }
 
   /** @returns the live session of a request, or a refusal */
-  async admit(request: IncomingMessage, tenant: string | null): Promise<Result<Admitted, Refusal>> {
+  async admit(request: IncomingMessage, tenant: string | null): Promise<Result<AdmittedSession, Refusal>> {
     const refusal = this.refusalFor(request);
     if (refusal !== undefined) return bad(refusal);
     const { sessions } = this.#parts;

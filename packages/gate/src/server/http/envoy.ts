@@ -1,8 +1,8 @@
 import type { FastifyReply } from "fastify";
 import { bad, refuse } from "../../../../core/src/wire/mod.ts";
 import { sendJson } from "../request/body.ts";
-import { check, refusalOf, settled } from "./hooked-check.ts";
-import { escaped } from "../dialects/dialect.ts";
+import { check, refusalOf, checkAndWait } from "./hooked-check.ts";
+import { escapeName } from "../dialects/dialect.ts";
 import { readMcpMessage, type McpMessage } from "./mcp-message.ts";
 import { badQuery, queryOf } from "./query.ts";
 import { refuseWith } from "./refusing.ts";
@@ -20,7 +20,7 @@ export async function envoyCheck(call: RouteCall): Promise<FastifyReply> {
   const { reply, request } = call;
   const { server } = request.params as { readonly server: string };
   const query = queryOf(request);
-  if (escaped(server) !== server || badQuery(query, []) !== undefined)
+  if (escapeName(server) !== server || badQuery(query, []) !== undefined)
     return refuseWith(reply, refuse("not-found", "the path ends with the server's name: letters, digits, - and _"));
   const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
   const message = readMcpMessage(server, body, request.headers);
@@ -43,7 +43,7 @@ export async function envoyCheck(call: RouteCall): Promise<FastifyReply> {
   if (!judged.ok) return refuseUnjudged(`Svc: ${judged.problem}.`);
   if (judged.value === undefined) return pass(reply);
   const question = { ...judged.value, session, facts: undefined };
-  const answer = await settled(call, question, body, 0);
+  const answer = await checkAndWait(call, question, body, 0);
   if (!answer.ok) return refuseUnjudged(answer.problem);
   const { verdict, approval } = answer.value;
   if (verdict === "ALLOW") return pass(reply);

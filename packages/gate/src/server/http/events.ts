@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { FastifyReply } from "fastify";
 import { bad, good, refuse, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
-import type { Read } from "../admission/reads.ts";
+import type { SlicedRead } from "../admission/reads.ts";
 import type { Replay } from "../events/feed.ts";
 import type { Key } from "../keys/keys.ts";
 import type { Gate } from "../service/gate.ts";
@@ -10,7 +10,7 @@ import { eventJson, readEventId, type EventPosition, type LedgerEvent } from "..
 import type { Exchange } from "./exchange.ts";
 import { anyText, readQuery } from "./query.ts";
 import { inPlace } from "./reading.ts";
-import { required } from "../request/body.ts";
+import { requireValue } from "../request/body.ts";
 import type { RouteCall } from "./route.ts";
 
 /** How long a stream is silent at most. Proxies close connections that are silent for a minute. */
@@ -28,11 +28,11 @@ export async function events(call: RouteCall): Promise<unknown> {
 }
 
 /** @param read has a place until the stream has the events so far */
-async function follow(call: RouteCall, read: Read, after: string | undefined): Promise<FastifyReply> {
+async function follow(call: RouteCall, read: SlicedRead, after: string | undefined): Promise<FastifyReply> {
   const { gate, reply, request, service } = call;
-  const from = required(await read.run(() => placeAfter(gate, after)));
+  const from = requireValue(await read.run(() => placeAfter(gate, after)));
   // A client whose stream ends connects again, and starts after its last event.
-  const leave = required(service.streams.enter(call.key as Key, () => read.abandon()));
+  const leave = requireValue(service.streams.enter(call.key as Key, () => read.abandon()));
   keep(request.exchange as Exchange);
   try {
     await gate.events.listen((slice) => read.turns.run(slice));
@@ -71,7 +71,7 @@ async function placeAfter(gate: Gate, text: string | undefined): Promise<Result<
   );
 }
 
-async function stream(call: RouteCall, read: Read, from: EventPosition): Promise<void> {
+async function stream(call: RouteCall, read: SlicedRead, from: EventPosition): Promise<void> {
   const { gate, reply, request } = call;
   const { raw } = reply;
   const { headers } = request.exchange as Exchange;
@@ -88,7 +88,7 @@ async function stream(call: RouteCall, read: Read, from: EventPosition): Promise
     if (key === undefined) return;
     if (event !== undefined && !maySee(call, key, event)) continue;
     // A reader that takes nothing for some seconds is closed, as with every other answer. It resumes by its last id.
-    if (!raw.write(event === undefined ? ": still here\n\n" : frameOf(event))) await drained(raw, read.signal);
+    if (!raw.write(event === undefined ? ": still here\n\n" : frameOf(event))) await waitForDrain(raw, read.signal);
   }
 }
 
@@ -113,6 +113,6 @@ function frameOf(event: LedgerEvent): string {
   return `${id}event: ${event.type}\ndata: ${JSON.stringify(eventJson(event))}\n\n`;
 }
 
-async function drained(raw: FastifyReply["raw"], signal: AbortSignal): Promise<void> {
+async function waitForDrain(raw: FastifyReply["raw"], signal: AbortSignal): Promise<void> {
   await once(raw, "drain", { signal }).catch(() => undefined); // The connection has ended.
 }

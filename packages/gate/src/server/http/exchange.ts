@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { TLSSocket } from "node:tls";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Read } from "../admission/reads.ts";
+import type { SlicedRead } from "../admission/reads.ts";
 import type { Key } from "../keys/keys.ts";
 import type { Session } from "../../../../console/src/server/mod.ts";
 import { requestId, traceIdOf } from "../telemetry/requests.ts";
@@ -24,7 +24,7 @@ export interface Exchange {
   /** The tenant in the path; undefined if the path has none. */
   tenant: string | undefined;
   /** The read that answers it, once it has a place. */
-  read: Read | undefined;
+  read: SlicedRead | undefined;
   /** The trace of a check with a known key. Later log lines and refusals belong to it. */
   trace: Trace | undefined;
 }

@@ -12,7 +12,7 @@ import {
 } from "../../../../core/src/wire/mod.ts";
 import { gateHistory } from "../policy/active-ledger.ts";
 import type { ExplanationRequest } from "../policy/hooks.ts";
-import { readBody, required, sendJson, BodyError } from "../request/body.ts";
+import { readBody, requireValue, sendJson, BodyError } from "../request/body.ts";
 import { plainDecimal } from "./outcomes.ts";
 import { inPlace } from "./reading.ts";
 import { refuseWith } from "./refusing.ts";
@@ -25,11 +25,11 @@ export async function explain(call: RouteCall): Promise<unknown> {
   if (explainCall === undefined)
     return refuseWith(reply, refuse("not-found", "this gate was started without explanations"));
   if (key?.scopes.has("check") === true && !key.scopes.has("receipts"))
-    return refuseWith(reply, refuse("forbidden", probing(key.name)));
+    return refuseWith(reply, refuse("forbidden", describeMissingScope(key.name)));
   const refused = charge(call);
   if (refused !== undefined) return refuseWith(reply, refused);
   return inPlace(call, "explanation", async (read) => {
-    const asked = required(await read.run(() => readAsked(request.body)));
+    const asked = requireValue(await read.run(() => readExplainRequest(request.body)));
     if (typeof asked.of === "number" && key?.scopes.has("receipts") !== true)
       return refuseWith(reply, refuse("forbidden", `the key ${quote(key?.name ?? "")} lacks the scope "receipts"`));
     const { policySet, mode } = gate.policy;
@@ -38,12 +38,12 @@ export async function explain(call: RouteCall): Promise<unknown> {
     const explained = await explainCall(wanted, await gateHistory(gate.ledger, gate.policy), (workedMs) =>
       read.rest(workedMs),
     );
-    return sendJson(reply, required(explained));
+    return sendJson(reply, requireValue(explained));
   });
 }
 
 /** An agent could try out calls until one passes. A key with `receipts` sees the counters anyway. */
-function probing(name: string): string {
+function describeMissingScope(name: string): string {
   return `the key ${quote(name)} checks calls, so it needs the scope "receipts" too: use a key without "check"`;
 }
 
@@ -55,16 +55,16 @@ function charge({ service, tenant }: RouteCall): Refusal | undefined {
   return { ...refuse("rate-limited", sentence), retrySeconds: charged.nextSeconds };
 }
 
-type Asked = Omit<ExplanationRequest, "inForce" | "key">;
+type ExplainRequest = Omit<ExplanationRequest, "inForce" | "key">;
 
 /** Refuses what POST /check refuses, with the same sentence. */
-function readAsked(body: unknown): Result<Asked, Refusal> {
-  const asked = readBody(body, ["call", "receipt", "contract", "under", "counters"], askedIn);
+function readExplainRequest(body: unknown): Result<ExplainRequest, Refusal> {
+  const asked = readBody(body, ["call", "receipt", "contract", "under", "counters"], parseExplainRequest);
   const call = asked.ok && typeof asked.value.of === "string" ? parseCheckRequest(asked.value.of) : asked;
   return call.ok ? asked : call;
 }
 
-function askedIn(members: JsonObject, document: JsonDocument): Asked {
+function parseExplainRequest(members: JsonObject, document: JsonDocument): ExplainRequest {
   if (members.has("call") === members.has("receipt"))
     throw new BodyError('the body must have either "call", the body of a POST /check, or "receipt", a number');
   const of = members.has("call") ? callIn(document) : receiptIn(members.get("receipt"));
@@ -90,7 +90,7 @@ function receiptIn(receipt: Json | undefined): number {
   throw new BodyError('"receipt" must be the number of a receipt, a whole number from 1');
 }
 
-function underIn({ members }: JsonDocument): Asked["under"] {
+function underIn({ members }: JsonDocument): ExplainRequest["under"] {
   const [under, contract] = [members.get("under"), members.get("contract")];
   if (contract !== undefined && under !== undefined) throw new BodyError('"contract" and "under" exclude each other');
   if (contract !== undefined && typeof contract !== "string")

@@ -1,9 +1,9 @@
 import type { FastifyReply } from "fastify";
 import { Decimal, readPath, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
 import type { Key } from "../keys/keys.ts";
-import { grantJson, type GrantDecided, type GrantSource, type ShownGrant } from "../approvals/grant-desk.ts";
+import { grantJson, type GrantActResult, type GrantSource, type ShownGrant } from "../approvals/grant-desk.ts";
 import type { GrantRequest } from "../approvals/grants.ts";
-import { readBody, readFlag, readHash, required, requireMembers, sendJson, BodyError } from "../request/body.ts";
+import { readBody, readFlag, readHash, requireValue, requireMembers, sendJson, BodyError } from "../request/body.ts";
 import { readQuery } from "./query.ts";
 import { inPlace } from "./reading.ts";
 import { sendResult } from "./refusing.ts";
@@ -36,7 +36,7 @@ export async function createGrant(call: RouteCall): Promise<unknown> {
     asked: grantIn(members),
     isPreview: readFlag("preview", members),
   }));
-  const { asked, from, isPreview } = required(body);
+  const { asked, from, isPreview } = requireValue(body);
   const { name } = key as Key;
   const desk = gate.grants;
   if (isPreview)
@@ -45,21 +45,21 @@ export async function createGrant(call: RouteCall): Promise<unknown> {
         return { covers: covered.length, of, receipts: covered };
       }),
     );
-  const made = await boundJson(gate, required(await desk.create(name, from, asked)));
+  const made = await boundJson(gate, requireValue(await desk.create(name, from, asked)));
   return sendJson(reply.code(201), JSON.stringify(made));
 }
 
 /** Handles POST /grants/{id}/approve. */
 export async function approveGrant({ gate, key, reply, request }: RouteCall): Promise<FastifyReply> {
-  const hash = required(readBody(request.body, ["hash"], (members) => readHash(members.get("hash"))));
+  const hash = requireValue(readBody(request.body, ["hash"], (members) => readHash(members.get("hash"))));
   const { id } = request.params as { readonly id: string };
-  const decided = required(await gate.grants.approve((key as Key).name, id, hash));
+  const decided = requireValue(await gate.grants.approve((key as Key).name, id, hash));
   return sendJson(reply, JSON.stringify(await boundJson(gate, decided)));
 }
 
 /** Handles POST /grants/{id}/revoke. */
 export async function revokeGrant({ gate, key, reply, request }: RouteCall): Promise<FastifyReply> {
-  required(readBody(request.body, [], () => undefined));
+  requireValue(readBody(request.body, [], () => undefined));
   const { id } = request.params as { readonly id: string };
   const revoked = await gate.grants.revoke((key as Key).name, id);
   return sendResult(reply, revoked, (made) => ({ ...decidedJson(made), status: "revoked" }));
@@ -68,13 +68,13 @@ export async function revokeGrant({ gate, key, reply, request }: RouteCall): Pro
 /** With what the grant leaves free: each member that may differ. */
 async function boundJson(
   { grants }: RouteCall["gate"],
-  made: GrantDecided,
+  made: GrantActResult,
 ): Promise<Readonly<Record<string, unknown>>> {
   const shown = await grants.find(made.grant.row, Date.now());
   return { ...decidedJson(made), free: shown === undefined ? [] : grantJson(shown).free };
 }
 
-function decidedJson({ grant, quorum, receipt }: GrantDecided): Readonly<Record<string, unknown>> {
+function decidedJson({ grant, quorum, receipt }: GrantActResult): Readonly<Record<string, unknown>> {
   const { id, status, until, uses, needs, has } = grantJson({ grant, quorum, source: undefined });
   return { id, status, until, uses, needs, has, receipt: receipt ?? null };
 }

@@ -2,17 +2,23 @@ import { hash } from "node:crypto";
 import type { FastifyReply } from "fastify";
 import { bad, good, limits, readJson, type JsonDocument, type Result } from "../../../../core/src/wire/mod.ts";
 import { sendJson, textOf } from "../request/body.ts";
-import { refusalOf, settled } from "./hooked-check.ts";
+import { refusalOf, checkAndWait } from "./hooked-check.ts";
 import { badValue, queryOf, waitProblem, type Query } from "./query.ts";
 import type { RouteCall } from "./route.ts";
-import { serversProblem, type Decision, type Dialect, type HookedCall, type HookedRun } from "../dialects/dialect.ts";
+import {
+  serversProblem,
+  type HookDecision,
+  type HookDialect,
+  type HookedCall,
+  type HookedRun,
+} from "../dialects/dialect.ts";
 
 /** The rest of an ESCALATE: `deny` refuses at once, `wait` holds the answer, `defer` parks a headless run. */
 type OnEscalate = "defer" | "deny" | "wait";
 
 /** A request, with the dialect of its host. */
-interface Hooked extends RouteCall {
-  readonly dialect: Dialect;
+interface HookRouteCall extends RouteCall {
+  readonly dialect: HookDialect;
   readonly body: Buffer;
 }
 
@@ -23,7 +29,7 @@ interface Hooked extends RouteCall {
  * Hosts run a tool after a 200 that they cannot read. So every request with a valid key gets a decision here, also if the
  * gate cannot judge it: then the decision is `deny`, with a reason. Only an ALLOW in assist or enforce mode is `allow`.
  */
-export function hookRoute(dialect: Dialect): (call: RouteCall) => Promise<FastifyReply> {
+export function hookRoute(dialect: HookDialect): (call: RouteCall) => Promise<FastifyReply> {
   return async (call) => {
     const body = Buffer.isBuffer(call.request.body) ? call.request.body : Buffer.alloc(0);
     call.reply.header("svc-request", hash("sha256", body, "hex")); // the command hook compares it with what it sent
@@ -31,7 +37,7 @@ export function hookRoute(dialect: Dialect): (call: RouteCall) => Promise<Fastif
   };
 }
 
-async function answer(hooked: Hooked): Promise<FastifyReply> {
+async function answer(hooked: HookRouteCall): Promise<FastifyReply> {
   const { dialect, body, reply } = hooked;
   const document = readBody(body);
   if (!document.ok) return sendDecision(hooked, "deny", document.problem);
@@ -48,10 +54,10 @@ async function answer(hooked: Hooked): Promise<FastifyReply> {
   return sendJson(reply, JSON.stringify(dialect.reported(document.value.members)));
 }
 
-async function decide(hooked: Hooked, call: HookedCall, query: Query): Promise<FastifyReply> {
+async function decide(hooked: HookRouteCall, call: HookedCall, query: Query): Promise<FastifyReply> {
   const onEscalate = (query.parameters.get("on_escalate") ?? "deny") as OnEscalate;
   const seconds = Number(query.parameters.get("wait") ?? limits.waitSecondsMax);
-  const answered = await settled(hooked, call, hooked.body, onEscalate === "wait" ? seconds : 0);
+  const answered = await checkAndWait(hooked, call, hooked.body, onEscalate === "wait" ? seconds : 0);
   if (!answered.ok) return sendDecision(hooked, "deny", answered.problem);
   const { verdict, reason, mode, approval } = answered.value;
   if (verdict === "ALLOW") {
@@ -65,7 +71,7 @@ async function decide(hooked: Hooked, call: HookedCall, query: Query): Promise<F
   return sendDecision(hooked, "deny", refusalOf(answered.value));
 }
 
-function parametersOf({ canDefer, namesServers }: Dialect): Parameters<typeof badValue>[1] {
+function parametersOf({ canDefer, namesServers }: HookDialect): Parameters<typeof badValue>[1] {
   const ways = canDefer ? ["deny", "wait", "defer"] : ["deny", "wait"];
   return {
     on_escalate: (value) => (ways.includes(value) ? undefined : `"on_escalate" must be ${ways.join(" or ")}`),
@@ -84,7 +90,7 @@ function readBody(body: Buffer): Result<JsonDocument, string> {
 }
 
 /** The host adds members with each version, so unknown ones are ignored. */
-function readCall(document: JsonDocument, dialect: Dialect, query: Query): Result<HookedCall, string> {
+function readCall(document: JsonDocument, dialect: HookDialect, query: Query): Result<HookedCall, string> {
   const { members } = document;
   const names = dialect.members;
   const text = (name: string): string | undefined => {
@@ -113,7 +119,11 @@ function readCall(document: JsonDocument, dialect: Dialect, query: Query): Resul
 }
 
 /** The text of the arguments as an object; undefined if they are none. */
-function inputOf(document: JsonDocument, { members: names, textMembers }: Dialect, tool: string): string | undefined {
+function inputOf(
+  document: JsonDocument,
+  { members: names, textMembers }: HookDialect,
+  tool: string,
+): string | undefined {
   const [given, text] = [document.members.get(names.input), document.source(names.input)];
   if (given instanceof Map) return text;
   const textMember = textMembers?.get(tool);
@@ -121,7 +131,7 @@ function inputOf(document: JsonDocument, { members: names, textMembers }: Dialec
 }
 
 /** Reports what became of a call, without delaying the host. The row may be missing if another replica decided. */
-function reportRun(hooked: Hooked, call: HookedCall, run: HookedRun): void {
+function reportRun(hooked: HookRouteCall, call: HookedCall, run: HookedRun): void {
   const { gate, key, service } = hooked;
   const receipt = service.hookedCalls.take(placeOf(hooked, call));
   if (receipt === undefined) return;
@@ -134,10 +144,10 @@ function reportRun(hooked: Hooked, call: HookedCall, run: HookedRun): void {
 }
 
 /** With the tool's name at the gate: a host may give tools of two servers one name, and a model two calls one id. */
-function placeOf({ key, tenant, dialect }: Hooked, { session, tool, useId }: HookedCall): string {
+function placeOf({ key, tenant, dialect }: HookRouteCall, { session, tool, useId }: HookedCall): string {
   return JSON.stringify([tenant, key?.id, dialect.host, session, tool, useId]);
 }
 
-function sendDecision({ reply, dialect }: Hooked, decision: Decision, reason: string): FastifyReply {
+function sendDecision({ reply, dialect }: HookRouteCall, decision: HookDecision, reason: string): FastifyReply {
   return sendJson(reply, JSON.stringify(dialect.decided(decision, reason)));
 }

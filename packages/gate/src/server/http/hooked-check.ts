@@ -1,7 +1,7 @@
 /** Checks a call that a hook describes in the form of its host, and names the tools of MCP servers. */
 import { statusAt } from "../../../../core/src/approvals/mod.ts";
 import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
-import type { Question } from "../dialects/dialect.ts";
+import type { ProposedCall } from "../dialects/dialect.ts";
 import { waitFor } from "./approvals.ts";
 import { answerCheck, arrivalOf } from "./check.ts";
 import type { Exchange } from "./exchange.ts";
@@ -22,9 +22,9 @@ export function refusalOf({ verdict, reason }: Answer): string {
 }
 
 /** Checks the call, waits for a person if asked to, and checks again with an approval that a person gave. */
-export async function settled(
+export async function checkAndWait(
   call: RouteCall,
-  question: Question,
+  question: ProposedCall,
   body: Buffer,
   seconds: number,
 ): Promise<Result<Answer, string>> {
@@ -34,13 +34,13 @@ export async function settled(
   if (id === undefined) return first;
   if (first.value.approval?.next === "check") return check(call, question, body, { approval: id });
   if (seconds === 0) return first;
-  const status = await waited(call, id, seconds);
+  const status = await waitForStatus(call, id, seconds);
   if (status === "approved") return check(call, question, body, { approval: id });
   // After a denial the gate says the person's words.
   return status === "denied" ? check(call, question, body) : first;
 }
 
-async function waited(call: RouteCall, id: string, seconds: number): Promise<string> {
+async function waitForStatus(call: RouteCall, id: string, seconds: number): Promise<string> {
   const approval = await call.gate.approvals.find(id);
   if (approval === undefined) return "unknown";
   const latest = await waitFor(call, approval, seconds);
@@ -49,7 +49,7 @@ async function waited(call: RouteCall, id: string, seconds: number): Promise<str
 
 export async function check(
   { service, gate, tenant, request }: RouteCall,
-  { tool, session, input, facts }: Question,
+  { tool, session, input, facts }: ProposedCall,
   body: Buffer,
   { approval, unreadFor }: { readonly approval?: string; readonly unreadFor?: string } = {},
 ): Promise<Result<Answer, string>> {

@@ -5,7 +5,7 @@ import ipaddr from "ipaddr.js";
  * The connections of one remote address, the oldest first. An IPv6 /64 counts as one address, because one host has a
  * whole /64.
  */
-interface Address {
+interface RemoteAddress {
   readonly text: string;
   readonly sockets: Set<Socket>;
 }
@@ -17,11 +17,11 @@ interface Address {
 export class Keyless {
   /** If an address has more than this number, its connections are closed first. */
   readonly #share: number;
-  readonly #all = new Map<Socket, { readonly address: Address; readonly order: number }>();
+  readonly #all = new Map<Socket, { readonly address: RemoteAddress; readonly order: number }>();
   /** The number of connections that were ever added. */
   added = 0;
-  readonly #addresses = new Map<string, Address>();
-  readonly #pastShare = new Set<Address>();
+  readonly #addresses = new Map<string, RemoteAddress>();
+  readonly #pastShare = new Set<RemoteAddress>();
 
   constructor(share: number) {
     this.#share = share;

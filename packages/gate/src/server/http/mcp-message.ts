@@ -19,7 +19,7 @@ import {
   type Result,
 } from "../../../../core/src/wire/mod.ts";
 import { textOf } from "../request/body.ts";
-import { escaped } from "../dialects/dialect.ts";
+import { escapeName } from "../dialects/dialect.ts";
 
 /** One message of a client. */
 export interface McpMessage {
@@ -126,7 +126,7 @@ function callOf(
   const [name, input] = [params.members.get("name"), params.members.get("arguments") ?? new Map()];
   if (typeof name !== "string" || name === "" || !(input instanceof Map))
     return bad("a call needs the tool's name, and its arguments are an object");
-  return good({ tool: `${server}.${escaped(name)}`, input: params.source("arguments") ?? "{}" });
+  return good({ tool: `${server}.${escapeName(name)}`, input: params.source("arguments") ?? "{}" });
 }
 
 /** Returns a number that a program with IEEE doubles reads as another one. The server's program may be one. */
@@ -155,9 +155,9 @@ function headerFault(method: string, params: JsonObject, headers: IncomingHttpHe
   ];
   const judgedTexts = new Set(textsIn(params.get("arguments")));
   const isOther = ([name, value]: (typeof stated)[number]): boolean =>
-    headers[name] !== undefined && decoded(headers[name]) !== value;
+    headers[name] !== undefined && decodeHeader(headers[name]) !== value;
   const isUnjudged = ([name, value]: [string, unknown]): boolean =>
-    name.startsWith("mcp-param-") && !judgedTexts.has(decoded(value) ?? "");
+    name.startsWith("mcp-param-") && !judgedTexts.has(decodeHeader(value) ?? "");
   const [name] = stated.find(isOther) ?? Object.entries(headers).find(isUnjudged) ?? [];
   return name === undefined ? undefined : `the header ${name} does not equal the body`;
 }
@@ -170,7 +170,7 @@ function textsIn(value: Json | undefined): readonly string[] {
 }
 
 /** MCP sends a text that a header cannot have as Base64 of its UTF-8 bytes. */
-function decoded(header: unknown): string | undefined {
+function decodeHeader(header: unknown): string | undefined {
   if (typeof header !== "string") return undefined;
   const [, base64] = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/.exec(header) ?? [];
   return base64 === undefined ? header : Buffer.from(base64, "base64").toString("utf8");

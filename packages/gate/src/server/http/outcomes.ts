@@ -10,8 +10,8 @@ import {
   type Result,
 } from "../../../../core/src/wire/mod.ts";
 import type { Key } from "../keys/keys.ts";
-import type { OutcomeReport, Reported } from "../outcomes/desk.ts";
-import { readBody, refuseWrong, required, requireMembers, BodyError } from "../request/body.ts";
+import type { OutcomeReport, ReportedOutcome } from "../outcomes/desk.ts";
+import { readBody, readOrRefuse, requireValue, requireMembers, BodyError } from "../request/body.ts";
 import { sendResult } from "./refusing.ts";
 import type { RouteCall } from "./route.ts";
 
@@ -20,14 +20,14 @@ const digitsMax = 40;
 
 /** Handles POST /outcomes: records what became of a call that was let through. */
 export async function reportOutcome({ gate, key, request, reply }: RouteCall): Promise<FastifyReply> {
-  const asked = required(readBody(request.body, ["receipt", "status", "amount", "ref"], outcomeIn));
+  const asked = requireValue(readBody(request.body, ["receipt", "status", "amount", "ref"], outcomeIn));
   const { name, scopes } = key as Key;
   const reporter = { name, mayLower: scopes.has("outcome") && !scopes.has("check") };
   const reported = await gate.outcomes.report(reporter, asked);
   return sendResult(reply, reported, (done) => outcomeJson(asked, done));
 }
 
-function outcomeJson({ seq, hash }: OutcomeReport, { outcome, receipt, warnings }: Reported): object {
+function outcomeJson({ seq, hash }: OutcomeReport, { outcome, receipt, warnings }: ReportedOutcome): object {
   return {
     status: outcome.status,
     receipt: { seq, hash },
@@ -38,7 +38,7 @@ function outcomeJson({ seq, hash }: OutcomeReport, { outcome, receipt, warnings 
 
 /** Reads the members of a body of POST /outcomes. */
 export function askedOutcome(members: JsonObject): Result<OutcomeReport, Refusal> {
-  return refuseWrong(() => outcomeIn(members));
+  return readOrRefuse(() => outcomeIn(members));
 }
 
 function outcomeIn(members: JsonObject): OutcomeReport {

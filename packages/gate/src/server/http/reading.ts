@@ -1,11 +1,11 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { refuse } from "../../../../core/src/wire/mod.ts";
-import type { Read, ReadKind } from "../admission/reads.ts";
+import type { SlicedRead, ReadKind } from "../admission/reads.ts";
 import type { Key } from "../keys/keys.ts";
 import { letGo, untilGone } from "./connection.ts";
 import type { Exchange } from "./exchange.ts";
 import { refuseWith } from "./refusing.ts";
-import type { CallWithoutGate, ReadCall, Route, RouteCall } from "./route.ts";
+import type { CallWithoutGate, ReadCall, HttpRoute, RouteCall } from "./route.ts";
 
 /**
  * Answers a request that reads, once it has a place.
@@ -15,7 +15,7 @@ import type { CallWithoutGate, ReadCall, Route, RouteCall } from "./route.ts";
 export async function inPlace(
   { key, reply, request, service }: CallWithoutGate,
   kind: ReadKind,
-  work: (read: Read) => unknown,
+  work: (read: SlicedRead) => unknown,
 ): Promise<unknown> {
   const exchange = request.exchange as Exchange;
   const gone = untilGone(reply.raw);
@@ -38,15 +38,15 @@ export async function inPlace(
 }
 
 /** The hook `onSend` of routes that read: a handler settles only after its answer is sent, but the read has ended. */
-export function endRead(request: FastifyRequest, _reply: FastifyReply, payload: unknown, done: Sent): void {
+export function endRead(request: FastifyRequest, _reply: FastifyReply, payload: unknown, done: OnSendCallback): void {
   request.exchange?.read?.end();
   done(null, payload);
 }
 
-type Sent = (error: null, payload: unknown) => void;
+type OnSendCallback = (error: null, payload: unknown) => void;
 
 /** Answers a request of a route: a read once it has a place. @param call has a gate, unless the route needs none */
-export function answer({ handle, isApart, reads }: Route, call: CallWithoutGate | RouteCall): unknown {
+export function answer({ handle, isApart, reads }: HttpRoute, call: CallWithoutGate | RouteCall): unknown {
   const answerCall = handle as (call: CallWithoutGate | ReadCall) => unknown;
   if (reads === undefined) return answerCall(call);
   return inPlace(call, reads, (read) => {

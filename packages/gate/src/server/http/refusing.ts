@@ -15,7 +15,7 @@ import type { GateObserver } from "../telemetry/observer.ts";
 import type { Valve } from "../admission/valve.ts";
 import { RefusalError, sendJson } from "../request/body.ts";
 import { exchangeOf, identityOf, type Exchange } from "./exchange.ts";
-import type { Route } from "./route.ts";
+import type { HttpRoute } from "./route.ts";
 
 /** What a server needs to refuse a request. */
 export interface RefusalOutlet {
@@ -37,7 +37,7 @@ declare module "fastify" {
 export function refuseWith(reply: FastifyReply, refusal: Refusal): FastifyReply {
   const { request, server } = reply;
   const exchange = exchangeOf(request, reply);
-  const { dialect } = (request.routeOptions.config ?? {}) as Pick<Route, "dialect">;
+  const { dialect } = (request.routeOptions.config ?? {}) as Pick<HttpRoute, "dialect">;
   reply.hijack();
   const isSent = sendRefusal(exchange, inDialect(refusal, dialect), server.refusalOutlet);
   if (!isSent) request.body = undefined; // It waits without its body.
@@ -54,7 +54,7 @@ export function sendResult<Value>(
 }
 
 /** Returns a refusal with the code, and so the status, that the route's dialect has for it. */
-export function inDialect(refusal: Refusal, dialect: Route["dialect"]): Refusal {
+export function inDialect(refusal: Refusal, dialect: HttpRoute["dialect"]): Refusal {
   const code = dialect === "authzen" ? authzenCodes[refusal.code] : undefined;
   return code === undefined ? refusal : { ...refusal, code };
 }

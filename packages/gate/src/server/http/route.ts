@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Gate } from "../service/gate.ts";
 import type { Key, Scope } from "../keys/keys.ts";
 import type { Service } from "../service/service.ts";
-import type { Read, ReadKind } from "../admission/reads.ts";
+import type { SlicedRead, ReadKind } from "../admission/reads.ts";
 
 /** One request. */
 export interface RouteCall {
@@ -18,7 +18,7 @@ export interface RouteCall {
 
 /** A request of a route that reads. It has a place. */
 export interface ReadCall extends RouteCall {
-  readonly read: Read;
+  readonly read: SlicedRead;
 }
 
 /**
@@ -29,7 +29,7 @@ export type CallWithoutGate = Omit<RouteCall, "gate">;
 export type ReadWithoutGate = Omit<ReadCall, "gate">;
 
 /** One route. Each route except /health needs a key; a test checks that. */
-export type Route = RouteForm &
+export type HttpRoute = RouteForm &
   (
     | { readonly reads: ReadKind; readonly withoutGate?: never; readonly handle: (call: ReadCall) => unknown }
     | { readonly reads?: never; readonly withoutGate?: never; readonly handle: (call: RouteCall) => unknown }

@@ -17,7 +17,7 @@ import { checkpoint, tile } from "./log.ts";
 import { receipts } from "./receipts.ts";
 import { refuseWith } from "./refusing.ts";
 import { report } from "./report.ts";
-import type { ReadCall, RouteCall, Route } from "./route.ts";
+import type { ReadCall, RouteCall, HttpRoute } from "./route.ts";
 import { rules, rulesExample } from "./rules.ts";
 import { answerCheck } from "./check.ts";
 import { claudeCode } from "../dialects/claude-code.ts";
@@ -34,9 +34,9 @@ const ofHost = { scope: "check", forHosts: true } as const;
 const ofPeople = { scope: "approve", orScopes: ["receipts"] } as const;
 const authzen = { scope: "check", dialect: "authzen" } as const;
 
-export const routes: readonly Route[] = [
+export const routes: readonly HttpRoute[] = [
   { method: "POST", path: "/check", ...ofHost, handle: check },
-  ...[claudeCode, codex, geminiCli, copilotCli].map((dialect): Route => ({
+  ...[claudeCode, codex, geminiCli, copilotCli].map((dialect): HttpRoute => ({
     method: "POST",
     path: `/hooks/${dialect.host}`,
     ...ofHost,

@@ -14,7 +14,7 @@ import { PlainChecks } from "./plain-check.ts";
 import { RefusalLog } from "./refusal-log.ts";
 import { refuseConnection, refuseWith, toRefusal, type RefusalOutlet } from "./refusing.ts";
 import { answer, endRead } from "./reading.ts";
-import type { Route } from "./route.ts";
+import type { HttpRoute } from "./route.ts";
 import { ofFramework } from "./ops.ts";
 import { routes } from "./routes.ts";
 import type { Service } from "../service/service.ts";
@@ -98,7 +98,7 @@ function serverOptions(
         reply,
         keys.known.find(request.headers.authorization) === undefined
           ? noKey
-          : unrouted(error, exchangeOf(request, reply), log),
+          : toRouterRefusal(error, exchangeOf(request, reply), log),
       ),
     clientErrorHandler: (error: Error, socket: Stream) => refuseConnection(error, socket, outlet),
     ...(tls === undefined ? { http } : { https: { ...tls, ...http, handshakeTimeout: limits.bodyTimeoutMs } }),
@@ -280,7 +280,9 @@ function refusalForKey(request: FastifyRequest, key: Key | undefined): Refusal |
   return refuse("forbidden", `the key ${quote(key.name)} lacks the scope ${wanted}`);
 }
 
-interface RouteConfig extends Partial<Pick<Route, "dialect" | "forEmergencies" | "forHosts" | "orScopes" | "scope">> {
+interface RouteConfig extends Partial<
+  Pick<HttpRoute, "dialect" | "forEmergencies" | "forHosts" | "orScopes" | "scope">
+> {
   /** Undefined for the API: its routes never read a cookie, and the console's never read Authorization. */
   readonly console?: ConsoleAccess;
 }
@@ -315,14 +317,14 @@ function notFound(request: FastifyRequest, basePath: string): Refusal {
 }
 
 /** Handles paths that the router refuses, such as an escape that is not UTF-8. */
-function unrouted(error: unknown, exchange: Exchange, log: Logger): Refusal {
+function toRouterRefusal(error: unknown, exchange: Exchange, log: Logger): Refusal {
   return hasEscapedPath(exchange.request.url ?? "") ? notEscaped : toRefusal(error, exchange, log);
 }
 
-function patternOf({ path }: Route): RegExp {
+function patternOf({ path }: HttpRoute): RegExp {
   return new RegExp(`^${path.replace(/:\w+/g, "[^/]+")}$`);
 }
 
-function pathText({ path }: Route): string {
+function pathText({ path }: HttpRoute): string {
   return path.replace(/:(\w+)/g, "{$1}");
 }

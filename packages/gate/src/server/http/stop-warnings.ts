@@ -26,7 +26,7 @@ export async function warningsOf(scope: StopScope, place: StopLedger): Promise<r
   await keys.catchUp(); // Another gate may have made the key.
   const { tenant } = place;
   const key = "key" in scope ? scope.key : scope.session.key;
-  if (keys.known.standing({ name: key, tenant }) === undefined) {
+  if (keys.known.findState({ name: key, tenant }) === undefined) {
     const all = (await keys.list()).filter(({ record }) => record.tenant === tenant);
     return [
       unknown(

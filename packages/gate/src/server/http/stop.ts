@@ -3,7 +3,7 @@ import type { Stop, StopJson, StopSetJson, StopsJson } from "../../../../core/sr
 import { good } from "../../../../core/src/wire/mod.ts";
 import { readLift, readStop } from "../approvals/stop-request.ts";
 import { isForTenants, liftStop, type Stopper } from "../policy/stops.ts";
-import { required, sendJson } from "../request/body.ts";
+import { requireValue, sendJson } from "../request/body.ts";
 import { setStop } from "../service/set-stop.ts";
 import type { Exchange } from "./exchange.ts";
 import { refusalForRate } from "./key-refusals.ts";
@@ -28,7 +28,7 @@ function stopJson({ at, person, root, row, scope, why, written }: Stop): StopJso
  * stop ended on its own ledger, and which of its names nobody knows.
  */
 export async function stop({ key, reply, request, service, tenant }: CallWithoutGate): Promise<FastifyReply> {
-  const asked = required(readStop(request.body));
+  const asked = requireValue(readStop(request.body));
   const { scope } = asked;
   const isEmergency = scope === "all" || "key" in scope;
   const overRate = isEmergency ? undefined : refusalForRate(request.exchange as Exchange, service);
@@ -40,22 +40,22 @@ export async function stop({ key, reply, request, service, tenant }: CallWithout
     const warnings = await warningsOf(scope, { service, gate, tenant }).catch(() => [notLookedUp]);
     return good({ ...done.value, warnings });
   });
-  const found = required(set);
-  const tenants = tenant === null && isForTenants(scope) ? required(await service.followRoot()) : [];
+  const found = requireValue(set);
+  const tenants = tenant === null && isForTenants(scope) ? requireValue(await service.followRoot()) : [];
   const answer: StopSetJson = { ...found, ledgers: [tenant, ...tenants] };
   return sendJson(reply, JSON.stringify(answer));
 }
 
 /** Handles POST /admin/stop/lift. The answer lists the stops that are still in force. */
 export async function lift({ key, reply, request, service, tenant }: CallWithoutGate): Promise<FastifyReply> {
-  const asked = required(readLift(request.body));
+  const asked = requireValue(readLift(request.body));
   const lifted = await service.workOn(tenant, async (gate) => {
     const receipt = await gate.appendAdminEvent(liftStop(asked, stopperOf(key), gate.policy.policySet));
     if (!receipt.ok) return receipt;
     const stops = await gate.stops();
     return stops.ok ? good({ receipt: receipt.value, stops: stops.value.map(stopJson) }) : stops;
   });
-  const found = required(lifted);
+  const found = requireValue(lifted);
   if (tenant === null && isForTenants(asked.scope)) await service.followRoot();
   return sendJson(reply, JSON.stringify(found));
 }

@@ -17,7 +17,7 @@ export interface EndableSession {
 }
 
 /** The body of such a row. */
-interface Ending {
+interface SessionEndBody {
   /** The key's name that is unique over all tenants. */
   readonly key: string;
   /** SHA-256 in hex of the nonce; null ends each session that the key opened before the row. */
@@ -32,7 +32,7 @@ export function endOfSessions(
   { id, name }: { readonly id: string; readonly name: string },
   session: EndableSession | null,
 ): AdminEvent {
-  const body: Ending = { key: id, session: session === null ? null : nonceDigest(session) };
+  const body: SessionEndBody = { key: id, session: session === null ? null : nonceDigest(session) };
   const text = session === null ? "ended all its sessions" : "signed out";
   return { by: id, act: sessionsEnd, body: { ...body }, reason: `Svc: the key ${quote(name)} ${text}` };
 }
@@ -48,7 +48,7 @@ export class EndedSessions {
   add(row: EndingRow, now: number): void {
     for (const [each, when] of this.#single) if (when + longestMs < now) this.#single.delete(each);
     if (row.at + longestMs < now) return;
-    const { key, session } = JSON.parse(row.body) as Ending;
+    const { key, session } = JSON.parse(row.body) as SessionEndBody;
     if (session === null) this.#all.set(key, row);
     else this.#single.set(session, row.at);
   }

@@ -14,7 +14,7 @@ import {
   type RotateRequest,
   type UpdateRequest,
 } from "./requests.ts";
-import type { Key, KeyStanding } from "./known-keys.ts";
+import type { ValidKey, KeyStanding } from "./known-keys.ts";
 import type { KeyRing } from "./ring.ts";
 import { makeKey } from "./token.ts";
 
@@ -23,7 +23,7 @@ import { makeKey } from "./token.ts";
  * the root.
  */
 export interface KeyAdmin {
-  readonly by: Key;
+  readonly by: ValidKey;
   /** Null is the root. */
   readonly tenant: string | null;
 }
@@ -117,7 +117,7 @@ export async function addPerson(
 }
 
 /** Changes who uses a key. */
-function update(ring: KeyRing, by: Key, body: unknown): Result<KeyChangeRequest, Refusal> {
+function update(ring: KeyRing, by: ValidKey, body: unknown): Result<KeyChangeRequest, Refusal> {
   const request = readUpdate(body);
   if (!request.ok) return request;
   const change: KeyChangeRequest["change"] = (old) => {
@@ -166,7 +166,7 @@ async function createKey(ring: KeyRing, admin: KeyAdmin, body: unknown): Promise
   return recordChange(ring, by, key, () => {
     const stranger = unknownPerson(ring, record);
     if (stranger !== undefined) return bad(stranger);
-    const known = ring.known.standing(record);
+    const known = ring.known.findState(record);
     if (known !== undefined) return bad(refuse("conflict", takenName(known.record)));
     const reason = `Svc: ${by.id} made the key ${keyId(record)}, for ${purposeOf(record)}`;
     return good({ act: "keys.create", record, reason });
@@ -178,14 +178,14 @@ function purposeOf({ kind, scopes }: KeyRecord): string {
 }
 
 /** Makes a new key under the old name. The old key stays valid until the overlap ends. */
-function rotation(ring: KeyRing, by: Key, body: unknown): Result<KeyChangeRequest, Refusal> {
+function rotation(ring: KeyRing, by: ValidKey, body: unknown): Result<KeyChangeRequest, Refusal> {
   const request = readRotate(body, ring.now());
   if (!request.ok) return request;
   const key = makeKey();
   const change: KeyChangeRequest["change"] = (old) => {
     const beyond = beyondMaker(by, old);
     if (beyond !== undefined) return bad(beyond);
-    const record = rotated(old, digestOf(key), request.value, ring.now());
+    const record = rotateRecord(old, digestOf(key), request.value, ring.now());
     if (record.expires !== null && record.expires <= ring.now())
       return bad(refuse("conflict", `the key ${quote(old.name)} has expired: set a new end with "expires"`));
     const { previous } = record;
@@ -196,7 +196,7 @@ function rotation(ring: KeyRing, by: Key, body: unknown): Result<KeyChangeReques
   return good({ key, change });
 }
 
-function revocation(_ring: KeyRing, by: Key, body: unknown): Result<KeyChangeRequest, Refusal> {
+function revocation(_ring: KeyRing, by: ValidKey, body: unknown): Result<KeyChangeRequest, Refusal> {
   const request = readNothing(body);
   if (!request.ok) return request;
   const change: KeyChangeRequest["change"] = (old) => {
@@ -208,7 +208,7 @@ function revocation(_ring: KeyRing, by: Key, body: unknown): Result<KeyChangeReq
 
 async function recordChange(
   ring: KeyRing,
-  by: Key,
+  by: ValidKey,
   key: string | undefined,
   decide: () => Result<KeyEvent, Refusal>,
 ): Promise<Result<ChangedKey, Refusal>> {
@@ -222,7 +222,7 @@ async function recordChange(
   });
   if (!receipt.ok) return receipt;
   const { seq, hash } = receipt.value;
-  const standing = changed && ring.known.standing(changed);
+  const standing = changed && ring.known.findState(changed);
   if (standing === undefined) throw new Error(`row ${seq} is missing from the keys in memory`);
   return good({ ...(key === undefined ? {} : { key }), ...keyJson(standing, ring.now()), receipt: { seq, hash } });
 }
@@ -245,7 +245,7 @@ function tenantOf(
  * the root may grant anything but `approve`: that takes their own, or the files of the gate's machine. Every
  * administrator may grant `check`, because no key has it beside `admin`.
  */
-function beyondMaker(by: Key, { name, scopes, tools }: KeyRecord): Refusal | undefined {
+function beyondMaker(by: ValidKey, { name, scopes, tools }: KeyRecord): Refusal | undefined {
   if (by.tenant === null) {
     const mayApprove = by.name === operatorName || by.scopes.has("approve");
     if (!scopes.includes("approve") || mayApprove) return undefined;
@@ -267,7 +267,7 @@ function beyondMaker(by: Key, { name, scopes, tools }: KeyRecord): Refusal | und
 }
 
 /** The old key stays valid until the overlap ends, but never beyond its own expiry. */
-function rotated(old: KeyRecord, digest: string, { overlapMs, expires }: RotateRequest, now: number): KeyRecord {
+function rotateRecord(old: KeyRecord, digest: string, { overlapMs, expires }: RotateRequest, now: number): KeyRecord {
   const next = expires === undefined ? old.expires : expires;
   const until = Math.min(now + overlapMs, old.expires ?? Infinity, next ?? Infinity);
   return { ...old, digest, expires: next, previous: until > now ? { digest: old.digest, until } : null };
@@ -279,7 +279,7 @@ function rotated(old: KeyRecord, digest: string, { overlapMs, expires }: RotateR
 const noSuchKey = "no key has that name; `svc-gate keys list` shows the names";
 
 function liveKey(ring: KeyRing, named: KeyIdentity): Result<KeyRecord, Refusal> {
-  const record = ring.known.standing(named)?.record;
+  const record = ring.known.findState(named)?.record;
   if (record?.name !== named.name) return bad(refuse("not-found", noSuchKey));
   if (record.revoked) return bad(refuse("conflict", `the key ${quote(named.name)} is revoked`));
   return good(record);

@@ -8,11 +8,11 @@ import { digestOf } from "./digest.ts";
 import { EndedSessions, sessionsEnd, type EndableSession } from "./ended-sessions.ts";
 import { firstKeyName } from "./first-key.ts";
 import { keysGroups, readStated, withOidcGroups } from "./oidc-groups.ts";
-import { keyId, readRecord, type KeyRecord, type Scope } from "./record.ts";
+import { keyId, readRecord, type KeyRecord, type KeyScope } from "./record.ts";
 import { makeKey } from "./token.ts";
 
 /** A valid key. The object stays the same until the key changes. */
-export interface Key {
+export interface ValidKey {
   /** A name that is unique over all tenants: `ci`, or `acme/ci` for a key of a tenant. */
   readonly id: string;
   /** The name on receipts. */
@@ -20,7 +20,7 @@ export interface Key {
   /** Null is the root. */
   readonly tenant: string | null;
   readonly owner: string | null;
-  readonly scopes: ReadonlySet<Scope>;
+  readonly scopes: ReadonlySet<KeyScope>;
   /** Returns true if the key may ask about this tool. */
   readonly allowsTool: (name: string) => boolean;
   readonly rate: Rate | null;
@@ -42,7 +42,7 @@ export interface KeyStanding {
 
 interface KeyEntry {
   readonly record: KeyRecord;
-  readonly key: Key;
+  readonly key: ValidKey;
   readonly created: number | null;
   /** The changes that rows made, in order. */
   readonly changes: readonly KeyChange[];
@@ -100,13 +100,13 @@ export class KnownKeys {
    * Returns the key in an Authorization header; undefined if there is none, it is wrong, expired or revoked, or the
    * scheme differs.
    */
-  find(authorization: string | undefined): Key | undefined {
+  find(authorization: string | undefined): ValidKey | undefined {
     const text = /^bearer +([^ ]+) *$/i.exec(authorization ?? "")?.[1];
     return text === undefined ? undefined : this.findDigest(digestOf(text));
   }
 
   /** Returns the key with a digest, SHA-256 in hex; undefined as `find` does. */
-  findDigest(digest: string): Key | undefined {
+  findDigest(digest: string): ValidKey | undefined {
     const found = this.#digests.get(digest);
     const now = this.#now();
     if (found === undefined || now >= found.until) return undefined;
@@ -118,7 +118,7 @@ export class KnownKeys {
    * Returns true if a key that was found before is certainly still valid. A key with an end or an overlap must be
    * looked up again.
    */
-  isUnchanged(key: Key): boolean {
+  isUnchanged(key: ValidKey): boolean {
     const entry = this.#entries.get(key.id);
     return entry?.key === key && entry.record.expires === null && entry.record.previous === null;
   }
@@ -145,7 +145,7 @@ export class KnownKeys {
   }
 
   /** Returns true if a row has ended a session of the console. */
-  isSessionEnded(key: Key, session: EndableSession): boolean {
+  isSessionEnded(key: ValidKey, session: EndableSession): boolean {
     return this.#ended.has(key, session);
   }
 
@@ -178,7 +178,7 @@ export class KnownKeys {
    * The state of a key after the rows that were folded so far, even if revoked. `lastUsed` is the last use in this
    * process.
    */
-  standing(of: Pick<KeyRecord, "name" | "tenant">): KeyStanding | undefined {
+  findState(of: Pick<KeyRecord, "name" | "tenant">): KeyStanding | undefined {
     return this.#entries.get(keyId(of));
   }
 
@@ -333,9 +333,9 @@ export const firstRecord: KeyRecord = {
 const operatorRecord: KeyRecord = { ...firstRecord, name: operatorName, scopes: ["admin"] };
 
 /** The key of an operator who works on the gate's own files. */
-export const operatorKey: Key = keyOf(operatorRecord);
+export const operatorKey: ValidKey = keyOf(operatorRecord);
 
-function keyOf(record: KeyRecord): Key {
+function keyOf(record: KeyRecord): ValidKey {
   return {
     id: keyId(record),
     name: record.name,

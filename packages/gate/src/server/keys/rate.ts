@@ -1,5 +1,5 @@
 import type { Rate } from "../settings/rate.ts";
-import type { Key } from "./known-keys.ts";
+import type { ValidKey } from "./known-keys.ts";
 
 /** The rest of a key's rate after one request was charged. */
 export interface ChargeResult {
@@ -56,7 +56,7 @@ export class Rates {
   }
 
   /** Charges one request to a key; undefined if the key has no rate. */
-  charge({ id, tenant, rate }: Pick<Key, "id" | "rate" | "tenant">): ChargeResult | undefined {
+  charge({ id, tenant, rate }: Pick<ValidKey, "id" | "rate" | "tenant">): ChargeResult | undefined {
     const its = rate ?? this.#fallback(tenant);
     if (its === undefined) return undefined;
     const bucket = this.#bucket(id, its);

@@ -3,7 +3,7 @@ import type { Rate } from "../settings/rate.ts";
 
 /** The scopes of keys. Each route needs one. */
 export const scopes = ["check", "rules", "receipts", "outcome", "approve", "admin", "metrics"] as const;
-export type Scope = (typeof scopes)[number];
+export type KeyScope = (typeof scopes)[number];
 
 /**
  * A key as a row of the ledger records it. The last row for a tenant and a name counts. The key itself is not stored.
@@ -21,7 +21,7 @@ export interface KeyRecord {
   readonly previous: { readonly digest: string | null; readonly until: number } | null;
   /** Milliseconds since the epoch; null means never. */
   readonly expires: number | null;
-  readonly scopes: readonly Scope[];
+  readonly scopes: readonly KeyScope[];
   /** Patterns; null means every tool. */
   readonly tools: readonly string[] | null;
   readonly rate: Rate | null;

@@ -15,7 +15,7 @@ import { readBody, readText, BodyError } from "../request/body.ts";
 import { lengthMs } from "../settings/moment.ts";
 import { firstKeyName } from "./first-key.ts";
 import { isOidcGroup } from "./oidc-groups.ts";
-import { scopes, type KeyRecord, type Scope } from "./record.ts";
+import { scopes, type KeyRecord, type KeyScope } from "./record.ts";
 import { rateMax, type Rate } from "../settings/rate.ts";
 
 /** A request for a new key. */
@@ -76,7 +76,7 @@ export function readCreate(body: unknown, now: number): Result<CreateRequest, Re
 }
 
 /** A key of a host asks for calls; which routes it opens is a matter of its kind. */
-const hostScopes: readonly Scope[] = ["check"];
+const hostScopes: readonly KeyScope[] = ["check"];
 
 function readKind(members: JsonObject): KeyRecord["kind"] {
   const value = members.get("kind");
@@ -163,12 +163,12 @@ function readOwner(value: Json): string | null {
   return owner;
 }
 
-function readScopes(value: Json): readonly Scope[] {
+function readScopes(value: Json): readonly KeyScope[] {
   const asked = readList("scopes", value, scopes.length).map((each) => readScope(readText("a scope", each)));
   return scopes.filter((scope) => asked.includes(scope));
 }
 
-function readScope(text: string): Scope {
+function readScope(text: string): KeyScope {
   const found = scopes.find((scope) => scope === text);
   if (found !== undefined) return found;
   const hint = didYouMean(text, scopes, `scopes are ${scopes.join(", ")}`, '"');

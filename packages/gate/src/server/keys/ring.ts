@@ -104,7 +104,7 @@ export class KeyRing {
   async stateGroups(of: Pick<KeyRecord, "name" | "tenant">, groups: readonly string[]): Promise<Result<void, Refusal>> {
     await this.catchUp();
     const event = (): AdminEvent | undefined => {
-      const record = this.known.standing(of)?.record;
+      const record = this.known.findState(of)?.record;
       return record && groupsEvent(record, groups);
     };
     if (event() === undefined) return good(undefined);

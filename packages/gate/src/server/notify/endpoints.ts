@@ -39,7 +39,7 @@ function listOf({ endpoints, ...others }: Members): readonly Endpoint[] {
   if (endpoints.length > endpointsMax) throw new WrongMember(`there are over ${endpointsMax} endpoints`);
   const found: Endpoint[] = [];
   for (const [index, each] of endpoints.entries()) {
-    const endpoint = numbered(index + 1, () => endpointOf(Object(each) as Members));
+    const endpoint = numberMistake(index + 1, () => endpointOf(Object(each) as Members));
     if (found.some(({ name }) => name === endpoint.name))
       throw new WrongMember(`two endpoints are named ${endpoint.name}`);
     found.push(endpoint);
@@ -48,7 +48,7 @@ function listOf({ endpoints, ...others }: Members): readonly Endpoint[] {
 }
 
 /** The mistake in an endpoint gets its number. */
-function numbered(number: number, read: () => Endpoint): Endpoint {
+function numberMistake(number: number, read: () => Endpoint): Endpoint {
   try {
     return read();
   } catch (error) {

@@ -4,7 +4,7 @@ import { eventJson, type LedgerEvent } from "../events/event.ts";
 import type { Endpoint } from "./endpoints.ts";
 
 /** What is sent for an event, without a signature. */
-export interface Message {
+export interface WebhookMessage {
   /** The same for each attempt. */
   readonly id: string;
   readonly body: string;
@@ -20,7 +20,7 @@ export interface Origin {
   readonly publicUrl?: string | undefined;
 }
 
-export function messageOf(event: LedgerEvent, { format }: Pick<Endpoint, "format">, origin: Origin): Message {
+export function messageOf(event: LedgerEvent, { format }: Pick<Endpoint, "format">, origin: Origin): WebhookMessage {
   const id = `evt_${origin.log.replaceAll(/[^A-Za-z0-9-]/g, "-")}_${event.id}`;
   if (format === "slack") return { id, body: JSON.stringify({ text: slackText(event, origin) }) };
   const { id: _id, type, at, ...data } = eventJson(event);
@@ -36,7 +36,7 @@ export function messageOf(event: LedgerEvent, { format }: Pick<Endpoint, "format
  * @param now milliseconds since the epoch
  */
 export function signedHeaders(
-  { id, body }: Message,
+  { id, body }: WebhookMessage,
   { secrets }: Pick<Endpoint, "secrets">,
   now: number,
 ): Readonly<Record<string, string>> {

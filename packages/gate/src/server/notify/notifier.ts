@@ -15,7 +15,7 @@ export interface NotifierOptions {
 }
 
 /** A ledger whose events are sent. */
-interface Source {
+interface WebhookSource {
   /** Null is the root. */
   readonly tenant: string | null;
   readonly ledger: Pick<Ledger, "deliveries" | "name">;
@@ -42,7 +42,7 @@ export class Notifier {
     return this.#options.endpoints.some((endpoint) => isFor(endpoint, tenant));
   }
 
-  sendersOf({ tenant, ledger, events: feed }: Source): Senders {
+  sendersOf({ tenant, ledger, events: feed }: WebhookSource): Senders {
     const { endpoints, publicUrl, log, observer } = this.#options;
     const origin = { log: ledger.name, tenant, publicUrl };
     const common = { origin, feed, deliveries: ledger.deliveries, owner: this.#owner, log, observer };

@@ -41,7 +41,7 @@ export interface Dead {
 }
 
 /** How far an endpoint has got: every event up to `row` was taken, waits, or is dead. */
-export interface Progress {
+export interface DeliveryProgress {
   readonly row: number;
   readonly waiting: readonly WaitingEvent[];
   readonly dead: readonly Dead[];
@@ -51,12 +51,12 @@ export interface Progress {
   readonly reminded: readonly number[];
 }
 
-export function startAt(row: number): Progress {
+export function startAt(row: number): DeliveryProgress {
   return { row, waiting: [], dead: [], died: 0, reminded: [] };
 }
 
 /** The events that do not come after another one about the same approval. */
-function* foremost({ waiting }: Progress): Generator<WaitingEvent> {
+function* foremost({ waiting }: DeliveryProgress): Generator<WaitingEvent> {
   const behind = new Set<number>();
   for (const each of waiting) {
     if (each.about === null || !behind.has(each.about)) yield each;
@@ -65,20 +65,20 @@ function* foremost({ waiting }: Progress): Generator<WaitingEvent> {
 }
 
 /** The event to try next: the first that is due and does not come after another one about the same approval. */
-export function dueNow(progress: Progress, now: number): WaitingEvent | undefined {
+export function dueNow(progress: DeliveryProgress, now: number): WaitingEvent | undefined {
   return foremost(progress).find(({ due }) => due <= now);
 }
 
 /** Returns when the next event is due, in milliseconds since the epoch; Infinity if none waits. */
-export function nextDue(progress: Progress): number {
+export function nextDue(progress: DeliveryProgress): number {
   return foremost(progress).reduce((next, { due }) => Math.min(next, due), Infinity);
 }
 
-export function queue(progress: Progress, event: Pick<WaitingEvent, "about" | "id" | "row">): Progress {
+export function queue(progress: DeliveryProgress, event: Pick<WaitingEvent, "about" | "id" | "row">): DeliveryProgress {
   return { ...progress, waiting: [...progress.waiting, { ...event, tries: 0, due: 0 }] };
 }
 
-export function taken(progress: Progress, id: string): Progress {
+export function removeEvent(progress: DeliveryProgress, id: string): DeliveryProgress {
   return { ...progress, waiting: progress.waiting.filter((each) => each.id !== id) };
 }
 
@@ -87,20 +87,20 @@ export function taken(progress: Progress, id: string): Progress {
  *
  * @returns the progress, in which the event waits again or is dead
  */
-export function recordFailure(progress: Progress, id: string, now: number, why: string): Progress {
+export function recordFailure(progress: DeliveryProgress, id: string, now: number, why: string): DeliveryProgress {
   const event = progress.waiting.find((each) => each.id === id);
   if (event === undefined) return progress;
   const delay = retries[event.tries];
   if (delay === undefined) {
     const dead = [...progress.dead, { id, row: event.row, at: now, why }].slice(-deadMax);
-    return { ...taken(progress, id), dead, died: progress.died + 1 };
+    return { ...removeEvent(progress, id), dead, died: progress.died + 1 };
   }
   const again = { ...event, tries: event.tries + 1, due: now + delay };
   return { ...progress, waiting: progress.waiting.map((each) => (each.id === id ? again : each)) };
 }
 
 /** Sends all events from a row on again. Their ids stay the same. */
-export function replayedFrom({ waiting, dead, reminded, ...rest }: Progress, row: number): Progress {
+export function replayedFrom({ waiting, dead, reminded, ...rest }: DeliveryProgress, row: number): DeliveryProgress {
   return {
     ...rest,
     row: Math.min(rest.row, row - 1),
@@ -111,9 +111,9 @@ export function replayedFrom({ waiting, dead, reminded, ...rest }: Progress, row
 }
 
 /** Reads a note; undefined if it is empty or damaged. */
-export function readProgress(note: string): Progress | undefined {
+export function readProgress(note: string): DeliveryProgress | undefined {
   try {
-    const read = JSON.parse(note) as Progress;
+    const read = JSON.parse(note) as DeliveryProgress;
     const isProgress =
       Number.isSafeInteger(read.row) && [read.waiting, read.dead, read.reminded].every((each) => Array.isArray(each));
     return isProgress ? read : undefined;

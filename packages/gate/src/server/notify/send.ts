@@ -5,7 +5,7 @@ import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
 import { resolveHost, type Resolve } from "./address.ts";
 import type { Endpoint } from "./endpoints.ts";
 
-export interface Posting {
+export interface WebhookRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   /** Ends the request earlier. */
@@ -24,7 +24,7 @@ const answerBytesMax = 64 * 1024;
  *
  * @returns nothing if the endpoint took it; otherwise the reason, which never has an address or a secret
  */
-export async function post(endpoint: Endpoint, posting: Posting): Promise<Result<void, string>> {
+export async function post(endpoint: Endpoint, posting: WebhookRequest): Promise<Result<void, string>> {
   const late = AbortSignal.timeout(posting.timeoutMs ?? timeoutMsMax);
   const signal = AbortSignal.any([late, posting.signal]);
   try {
@@ -41,7 +41,7 @@ export async function post(endpoint: Endpoint, posting: Posting): Promise<Result
 
 async function statusOf(
   { url, allowPrivate }: Endpoint,
-  { body, headers, resolve }: Posting,
+  { body, headers, resolve }: WebhookRequest,
   signal: AbortSignal,
 ): Promise<Result<number, string>> {
   const aborted = new Promise<never>((_resolve, reject) => {

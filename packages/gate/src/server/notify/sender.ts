@@ -15,12 +15,12 @@ import {
   queue,
   readProgress,
   replayedFrom,
-  taken,
+  removeEvent,
   waitingMax,
-  type Progress,
+  type DeliveryProgress,
   type WaitingEvent,
 } from "./progress.ts";
-import { post, type Posting } from "./send.ts";
+import { post, type WebhookRequest } from "./send.ts";
 
 export interface SenderOptions {
   readonly endpoint: Endpoint;
@@ -34,7 +34,7 @@ export interface SenderOptions {
   /** Milliseconds since the epoch. */
   readonly now?: () => number;
   /** Sends one request. */
-  readonly send?: (endpoint: Endpoint, posting: Posting) => Promise<Result<void, string>>;
+  readonly send?: (endpoint: Endpoint, posting: WebhookRequest) => Promise<Result<void, string>>;
 }
 
 /** How long a gate has the right to send to an endpoint, if it does not extend it. */
@@ -44,7 +44,7 @@ const renewMs = leaseMs / 3;
 const storeEveryMs = 1000;
 
 /** What `svc-gate notify list` shows of an endpoint. It has no address. */
-export interface SenderState extends Pick<Progress, "dead" | "died"> {
+export interface SenderState extends Pick<DeliveryProgress, "dead" | "died"> {
   readonly endpoint: string;
   /** Every event up to this row was taken, waits, or is dead; null if another gate sends. */
   readonly row: number | null;
@@ -58,7 +58,7 @@ export class Sender {
   readonly #stop = new AbortController();
   /** Ends a pause, so that a replay starts at once. */
   #nudge = new AbortController();
-  #progress: Progress | undefined;
+  #progress: DeliveryProgress | undefined;
   #leasedAt = -Infinity;
   #isStored = true;
   #storedAt = 0;
@@ -182,7 +182,7 @@ export class Sender {
     if (progress.waiting.length >= waitingMax) return false;
     for await (const found of feed.log.after({ row: progress.row, index: Infinity }, feed.through)) {
       progress = { ...progress, row: found.through };
-      for (const event of found.events) if (wants(endpoint, event)) progress = queued(progress, event);
+      for (const event of found.events) if (wants(endpoint, event)) progress = queueEvent(progress, event);
       if (progress.waiting.length > before.waiting.length) break;
     }
     const reminded = progress.reminded.filter((row) => feed.isOpen(row));
@@ -190,7 +190,7 @@ export class Sender {
     for (const event of feed.reminders()) {
       const row = event.subject?.row ?? 0;
       if (row > progress.row || progress.reminded.includes(row) || !wants(endpoint, event)) continue;
-      progress = { ...queued(progress, event), reminded: [...progress.reminded, row] };
+      progress = { ...queueEvent(progress, event), reminded: [...progress.reminded, row] };
     }
     if (progress === before) return false;
     this.#change(progress);
@@ -201,7 +201,7 @@ export class Sender {
     const { endpoint, origin, observer, log, send = post } = this.#options;
     const event = await this.#find(id);
     if (event === undefined) {
-      this.#change(taken(this.#current, id)); // It was erased, or a reminder is not needed any more.
+      this.#change(removeEvent(this.#current, id)); // It was erased, or a reminder is not needed any more.
       return true;
     }
     const message = messageOf(event, endpoint, origin);
@@ -209,14 +209,14 @@ export class Sender {
     const sent = await send(endpoint, { body: message.body, headers, signal: this.#stop.signal });
     if (this.#stop.signal.aborted && !sent.ok) return false;
     if (sent.ok) {
-      observer?.delivered(endpoint.name, "delivered");
-      this.#change(taken(this.#current, id));
+      observer?.countDelivery(endpoint.name, "delivered");
+      this.#change(removeEvent(this.#current, id));
       return true;
     }
     const { died } = this.#current;
     this.#change(recordFailure(this.#current, id, this.#now(), sent.problem));
     const isDead = this.#current.died > died;
-    observer?.delivered(endpoint.name, isDead ? "dead" : "failed");
+    observer?.countDelivery(endpoint.name, isDead ? "dead" : "failed");
     const of = { tenant: origin.tenant, endpoint: endpoint.name, event: message.id, attempt: tries + 1 };
     if (isDead)
       log.error(
@@ -227,7 +227,7 @@ export class Sender {
     return true;
   }
 
-  get #current(): Progress {
+  get #current(): DeliveryProgress {
     return this.#progress ?? startAt(0);
   }
 
@@ -252,7 +252,7 @@ export class Sender {
     this.#nudge = new AbortController();
   }
 
-  #change(progress: Progress): void {
+  #change(progress: DeliveryProgress): void {
     this.#progress = progress;
     this.#isStored = false;
   }
@@ -277,7 +277,7 @@ function wants({ events }: Endpoint, { type }: LedgerEvent): boolean {
   return events === undefined || events.includes(type);
 }
 
-function queued(progress: Progress, { id, place, subject }: LedgerEvent): Progress {
+function queueEvent(progress: DeliveryProgress, { id, place, subject }: LedgerEvent): DeliveryProgress {
   const about = subject?.row ?? null;
   return queue(progress, { id, row: place?.row ?? about ?? 0, about });
 }

@@ -27,7 +27,7 @@ export interface Reporter {
 }
 
 /** An outcome that was recorded, now or before. */
-export interface Reported {
+export interface ReportedOutcome {
   readonly outcome: Pick<outcomeRows.Outcome, "status">;
   /** The row of the outcome. */
   readonly receipt: { readonly seq: number; readonly hash: string };
@@ -50,7 +50,7 @@ export class OutcomeDesk {
   }
 
   /** Records an outcome. The same outcome again adds no row. */
-  report(reporter: Reporter, asked: OutcomeReport): Promise<Result<Reported, Refusal>> {
+  report(reporter: Reporter, asked: OutcomeReport): Promise<Result<ReportedOutcome, Refusal>> {
     return this.#options.exclusive(async (timed) => {
       const { transaction } = timed;
       const report = await this.#reportIn(timed, reporter, asked);
@@ -69,7 +69,7 @@ export class OutcomeDesk {
     { transaction, at }: TimedTransaction,
     reporter: Reporter,
     asked: OutcomeReport,
-  ): Promise<Result<Reported | NewOutcome, Refusal>> {
+  ): Promise<Result<ReportedOutcome | NewOutcome, Refusal>> {
     const [row] = await transaction.rowsAt([asked.seq]);
     const leaf = row && parseLeaf(row.leaf);
     if (row === undefined || leaf === undefined || leafHash(row.leaf) !== asked.hash) return bad(noSuchCheck);
@@ -125,7 +125,7 @@ export class OutcomeDesk {
 }
 
 type NewOutcome = Pick<Parameters<AppendTransaction["outcome"]>[0], "added" | "outcome" | "reason" | "taken"> &
-  Pick<Reported, "warnings">;
+  Pick<ReportedOutcome, "warnings">;
 
 /** How many outcomes a call may have, because each names all before it. */
 const outcomesMax = 100;
@@ -145,12 +145,12 @@ function notTheReporter(name: string): Refusal {
   );
 }
 
-interface RecordedOutcome extends Pick<Reported, "receipt"> {
+interface EarlierOutcome extends Pick<ReportedOutcome, "receipt"> {
   readonly outcome: OutcomeAtRow;
 }
 
 /** Reads the outcomes of a call with the receipts of their rows, in order. */
-async function outcomesOf(transaction: AppendTransaction, seq: number): Promise<readonly RecordedOutcome[]> {
+async function outcomesOf(transaction: AppendTransaction, seq: number): Promise<readonly EarlierOutcome[]> {
   const [last] = await transaction.store.tables.where("outcomes", "seq", [seq]);
   if (last === undefined) return [];
   const [row] = await transaction.rowsAt([last.outcome]);
@@ -167,10 +167,10 @@ async function outcomesOf(transaction: AppendTransaction, seq: number): Promise<
 
 /** Finds the same outcome among the earlier ones. A key that cannot ask confirms with a row what the asking key said. */
 function sameAmong(
-  earlier: readonly RecordedOutcome[],
+  earlier: readonly EarlierOutcome[],
   { amount, status }: OutcomeReport,
   mayLower: boolean,
-): RecordedOutcome | undefined {
+): EarlierOutcome | undefined {
   const standing = earlier.at(-1);
   const claim = mayLower ? undefined : earlier.findLast(({ outcome }) => !outcome.may_lower);
   const text = amount === undefined ? undefined : addDecimals(amount, "0");

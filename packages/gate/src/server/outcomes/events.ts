@@ -1,4 +1,4 @@
-import { isSettled, settlementOf, type Counted, type OutcomeAtRow, type Settlement } from "./settle.ts";
+import { isSettled, settlementOf, type CountedAmount, type OutcomeAtRow, type Settlement } from "./settle.ts";
 import { recountRow, type OwnedCounter } from "../policy/owned-counters.ts";
 import { parseLeaf, type Leaf, type StoredRow, outcomeRows } from "../../../../core/src/record/entry/mod.ts";
 
@@ -57,6 +57,6 @@ export function recountOutcome(owned: OwnedCounter, call: ReportedCall): Settlem
   if (!isSettled(owned.counter)) return { added: [], taken: [] };
   const updates = recountRow(owned, leaf, evidence, true);
   const { seq, at } = leaf;
-  const called = updates?.map(({ key, amount }): Counted => ({ key, amount, seq, at }));
+  const called = updates?.map(({ key, amount }): CountedAmount => ({ key, amount, seq, at }));
   return called && settlementOf(owned.counter, called, outcomes);
 }

@@ -3,7 +3,7 @@ import type { Rows } from "../../ledger/mod.ts";
 import type { OwnedCounter } from "../policy/owned-counters.ts";
 import { outcomeIn, recountOutcome, reportedCall, rowsBehind } from "./events.ts";
 import { presentEvents, type TotalSource } from "./settle-call.ts";
-import type { Counted, OutcomeAtRow, Settlement } from "./settle.ts";
+import type { CountedAmount, OutcomeAtRow, Settlement } from "./settle.ts";
 
 /** A row, as folds read it. */
 export type FoldedRow = Pick<StoredRow, "evidence" | "leaf" | "seq">;
@@ -58,7 +58,7 @@ export async function foldOutcomes(
 }
 
 /** A counter that started at zero lacks the events of older rows, so nothing can be taken back there. */
-async function areThere(taken: readonly Counted[], source: OutcomeSource, place: FoldStart): Promise<boolean> {
+async function areThere(taken: readonly CountedAmount[], source: OutcomeSource, place: FoldStart): Promise<boolean> {
   const { counter, through } = place;
   const older = taken.filter(({ seq }) => seq <= through);
   if (older.length === 0) return true;

@@ -4,14 +4,14 @@ import type { AppendTransaction, EventPosition, Rows } from "../../ledger/mod.ts
 import { addDecimals } from "../../../../core/src/wire/mod.ts";
 import { counterDigest, countersOf, recountRow, type OwnedCounter } from "../policy/owned-counters.ts";
 import type { ReportedCall } from "./events.ts";
-import { isSettled, settlementOf, type Counted, type OutcomeAtRow } from "./settle.ts";
+import { isSettled, settlementOf, type CountedAmount, type OutcomeAtRow } from "./settle.ts";
 
 /** A counter that outcomes may change, and what a call added to it. Its keys are digests. */
 export interface SettledCounter {
   readonly owned: OwnedCounter;
   /** The counter's digest. */
   readonly counter: string;
-  readonly called: readonly Counted[];
+  readonly called: readonly CountedAmount[];
 }
 
 /** Where the totals of counters are read. */

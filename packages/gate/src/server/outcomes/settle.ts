@@ -3,7 +3,7 @@ import type { Counter } from "../../../../core/src/contract/mod.ts";
 import type { outcomeRows } from "../../../../core/src/record/entry/mod.ts";
 
 /** An amount that a call added to a counter under a key, and the row that added it. */
-export interface Counted {
+export interface CountedAmount {
   readonly key: string;
   readonly amount: string;
   readonly seq: number;
@@ -19,9 +19,9 @@ export interface OutcomeAtRow extends outcomeRows.Outcome {
 /** What an outcome does to one counter. */
 export interface Settlement {
   /** What counts from the outcome's row on. */
-  readonly added: readonly Pick<Counted, "amount" | "key">[];
+  readonly added: readonly Pick<CountedAmount, "amount" | "key">[];
   /** The events that count no more. */
-  readonly taken: readonly Counted[];
+  readonly taken: readonly CountedAmount[];
 }
 
 /** Returns true if an outcome may change the counter. */
@@ -38,11 +38,11 @@ export function isSettled({ counting, settles }: Counter): boolean {
  */
 export function settlementOf(
   counter: Counter,
-  called: readonly Counted[],
+  called: readonly CountedAmount[],
   outcomes: readonly OutcomeAtRow[],
 ): Settlement {
   // A counter of `counting: done` has nothing before the first outcome.
-  let left: readonly Counted[] = counter.counting === "done" ? [] : called;
+  let left: readonly CountedAmount[] = counter.counting === "done" ? [] : called;
   let settled: Settlement = { added: [], taken: [] };
   for (const [index, { at, seq }] of outcomes.entries()) {
     settled = towards(counter, called, left, outcomes.slice(0, index + 1));
@@ -57,12 +57,12 @@ export function settlementOf(
 /** @param left what counts before the last of the outcomes */
 function towards(
   counter: Counter,
-  called: readonly Counted[],
-  left: readonly Counted[],
+  called: readonly CountedAmount[],
+  left: readonly CountedAmount[],
   outcomes: readonly OutcomeAtRow[],
 ): Settlement {
-  const added: Pick<Counted, "amount" | "key">[] = [];
-  const taken: Counted[] = [];
+  const added: Pick<CountedAmount, "amount" | "key">[] = [];
+  const taken: CountedAmount[] = [];
   for (const { amount: own, key } of called) {
     const amount = amountAfter(counter, own, outcomes);
     const before = left.find((each) => each.key === key);
@@ -80,12 +80,12 @@ function towards(
  * @param own the amount of the check
  */
 function amountAfter({ claims, counting, sumOf }: Counter, own: string, outcomes: readonly OutcomeAtRow[]): string {
-  const reported = ({ amount, of }: OutcomeAtRow): string =>
+  const readAmount = ({ amount, of }: OutcomeAtRow): string =>
     counting === "done" || amount === undefined || of === undefined || of !== sumOf ? own : amount;
   const truth = outcomes.findLast((outcome) => outcome.may_lower);
   if (truth?.status === "failed") return "0";
-  if (truth?.status === "done") return reported(truth);
-  const claimed = outcomes.filter((outcome) => !outcome.may_lower && outcome.status === "done").map(reported);
+  if (truth?.status === "done") return readAmount(truth);
+  const claimed = outcomes.filter((outcome) => !outcome.may_lower && outcome.status === "done").map(readAmount);
   if (counting === "done") return claims && claimed.length > 0 ? own : "0";
   return claimed.reduce((most, each) => (isAbove(each, most) ? each : most), own);
 }

@@ -2,10 +2,10 @@ import type { AppendTransaction } from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../../../core/src/record/entry/mod.ts";
 import type { Refusal, Result } from "../../../../core/src/wire/mod.ts";
 
-type ChangeEntry = Parameters<AppendTransaction["change"]>[0];
+type ChangeRow = Parameters<AppendTransaction["change"]>[0];
 
 /** An administrative event: its row, without the time and the policy, which the transaction adds. */
-export interface AdminEvent extends Omit<ChangeEntry, "at" | "contract" | "mode"> {
+export interface AdminEvent extends Omit<ChangeRow, "at" | "contract" | "mode"> {
   /** Events that are recorded before this one, in the same transaction. */
   readonly first?: readonly AdminEvent[] | undefined;
 }

@@ -24,7 +24,7 @@ export async function loadContracts(
   file: string,
   called: string = file,
   options: CompileOptions = {},
-): Promise<Compiled> {
+): Promise<ContractsResult> {
   const source = { ...(await readSource(file)), name: called };
   const compiled = await ready(
     isContract(source.text)
@@ -43,10 +43,10 @@ export function besideMandate<Defect extends Pick<Diagnostic, "span">>(defect: D
   return { ...defect, span: { ...span, file: { ...span.file, name: path } } };
 }
 
-type Compiled = Result<PolicySet, readonly Diagnostic[]>;
+type ContractsResult = Result<PolicySet, readonly Diagnostic[]>;
 
 /** Loads the functions that the contracts call. */
-async function ready(compiled: Compiled): Promise<Compiled> {
+async function ready(compiled: ContractsResult): Promise<ContractsResult> {
   if (compiled.ok) await loadFunctions(compiled.value);
   return compiled;
 }

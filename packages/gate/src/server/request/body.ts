@@ -36,13 +36,13 @@ export class RefusalError extends Error {
 }
 
 /** Returns the value of a result. @throws {RefusalError} if it has none */
-export function required<Value>(result: Result<Value, Refusal>): Value {
+export function requireValue<Value>(result: Result<Value, Refusal>): Value {
   if (result.ok) return result.value;
   throw new RefusalError(result.problem);
 }
 
 /** Runs a function that reads members. A mistake in one is a refusal. */
-export function refuseWrong<Value>(read: () => Value): Result<Value, Refusal> {
+export function readOrRefuse<Value>(read: () => Value): Result<Value, Refusal> {
   try {
     return good(read());
   } catch (error) {
@@ -62,7 +62,7 @@ export function readBody<Value>(
   read: (members: JsonObject, document: JsonDocument) => Value,
 ): Result<Value, Refusal> {
   const document = readDocument(body, known);
-  return document.ok ? refuseWrong(() => read(document.value.members, document.value)) : document;
+  return document.ok ? readOrRefuse(() => read(document.value.members, document.value)) : document;
 }
 
 function readDocument(body: unknown, known: readonly string[]): Result<JsonDocument, Refusal> {

@@ -26,7 +26,7 @@ export interface FoldedCounter {
 }
 
 /** The progress of folding a counter. */
-export interface Progress {
+export interface FoldProgress {
   readonly through: number;
   readonly unknownThrough: number;
   readonly rows: number;
@@ -63,7 +63,7 @@ interface AligningTransaction extends Pick<AppendTransaction, "head" | "keepCoun
  *
  * @returns the progress of each counter, by identity
  */
-export async function foldAhead(policySet: PolicySet, source: FoldSource): Promise<ReadonlyMap<string, Progress>> {
+export async function foldAhead(policySet: PolicySet, source: FoldSource): Promise<ReadonlyMap<string, FoldProgress>> {
   const kept = new Map((await source.tables.counters()).kept.map((counter) => [counter.digest, counter]));
   const folds = countersOf(policySet).flatMap((owned): readonly Fold[] => {
     const counter = counterDigest(owned.counter.identity);
@@ -87,7 +87,7 @@ export async function alignCounters(
   policySet: PolicySet,
   source: FoldSource,
   transaction: AligningTransaction,
-  { ahead, lostThrough }: { readonly ahead: ReadonlyMap<string, Progress>; readonly lostThrough: number },
+  { ahead, lostThrough }: { readonly ahead: ReadonlyMap<string, FoldProgress>; readonly lostThrough: number },
 ): Promise<readonly FoldedCounter[]> {
   const owned = countersOf(policySet);
   const inForce = new Set(owned.map(({ counter }) => counterDigest(counter.identity)));
@@ -98,7 +98,7 @@ export async function alignCounters(
     if (!inForce.has(digest))
       await transaction.keepCounter({ definition, through: transaction.head.seq, unknownThrough }, []);
   }
-  const coming = owned.flatMap((each): readonly Coming[] => {
+  const coming = owned.flatMap((each): readonly NewCounter[] => {
     const counter = counterDigest(each.counter.identity);
     if (live.has(counter)) return [];
     const known = ahead.get(each.counter.identity);
@@ -167,10 +167,10 @@ export interface Fold {
   readonly counter: string;
   /** The last row that was folded before. */
   readonly from: number;
-  progress: Progress;
+  progress: FoldProgress;
 }
 
-interface Coming extends Fold {
+interface NewCounter extends Fold {
   readonly startsEmpty: boolean;
 }
 
@@ -198,21 +198,21 @@ async function foldSlice(fold: Fold, slice: readonly ReadRow[], source: FoldSour
   const { owned, counter, from, progress } = fold;
   const rows = slice.filter(({ seq }) => seq > progress.through);
   let { unknownThrough } = progress;
-  const uncounted = (row: FoldedRow, at: number): void => {
+  const markUnknown = (row: FoldedRow, at: number): void => {
     unknownThrough = Math.max(unknownThrough, source.uncounted?.(counter, row, at) ?? at);
   };
   const found: FoldedEvent[] = [];
   for (const row of rows) {
     const { seq, at } = row.read ?? { seq: row.seq, at: source.head.at };
     const updates = row.read === undefined ? undefined : recountRow(owned, row.read, row.evidence);
-    if (updates === undefined) uncounted(row, at);
+    if (updates === undefined) markUnknown(row, at);
     // An amount that an approval holds is not an event. The approvals that are still open are looked up at the end of the fold.
     else for (const { key, amount, held } of updates) if (held !== true) found.push({ seq, at, counter, key, amount });
   }
   if (isSettled(owned.counter)) {
     for (const { row, outcome, settlement } of await foldOutcomes(owned, rows, source, { counter, through: from })) {
       const { seq, at } = outcome;
-      if (settlement === undefined) uncounted(row, at);
+      if (settlement === undefined) markUnknown(row, at);
       else {
         found.push(...settlement.added.map((event) => ({ ...event, seq, at, counter })));
         found.push(...settlement.taken.map((event) => ({ ...event, counter, takenBy: seq })));

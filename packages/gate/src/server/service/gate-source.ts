@@ -18,10 +18,10 @@ import {
 import { resetWarnings } from "./counters.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import { Gate } from "./gate.ts";
-import type { Reloaded } from "./policy-changes.ts";
+import type { ReloadResult } from "./policy-changes.ts";
 import { reloadCommand } from "../policy/reload-row.ts";
 import type { Rate } from "../settings/rate.ts";
-import type { Budget } from "../admission/queue.ts";
+import type { QueueBudget } from "../admission/queue.ts";
 import { logPinFailures } from "../anchoring/pin-standing.ts";
 import type { RefusedInputs } from "../core/refused-inputs.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
@@ -66,7 +66,7 @@ export interface OpenedGate {
    * @returns the change; undefined if nothing changed
    * @throws {StartRefused}
    */
-  readonly start: () => Promise<Reloaded | undefined>;
+  readonly start: () => Promise<ReloadResult | undefined>;
 }
 
 /**
@@ -77,7 +77,7 @@ export interface SharedParts {
   /** The log. The banner repeats its warnings during a start. */
   readonly log: Logger;
   readonly observer: GateObserver;
-  readonly budget: Budget;
+  readonly budget: QueueBudget;
   readonly refusedInputs?: RefusedInputs | undefined;
   /** The anchors of the ledgers; undefined if there are none. */
   readonly sites?: AnchorSites | undefined;
@@ -155,7 +155,7 @@ async function anchorsOf(
     folder,
     tenant,
     log,
-    onFailure: (by) => observer.anchorFailed(by),
+    onFailure: (by) => observer.countAnchorFailure(by),
   });
   ledger.watchHeads((head) => anchors.follow(head));
   return anchors;
@@ -190,10 +190,10 @@ function overLedger(parts: Parts): Gate {
     keepsStricterMode,
     deciders: deciders?.of(tenant),
     senders: notifier?.wants(tenant) ? (events) => notifier.sendersOf({ tenant, ledger, events }) : undefined,
-    keepRefused: refusedInputs && ((call) => refusedInputs.kept(call, tenant)),
+    keepRefused: refusedInputs && ((call) => refusedInputs.toStoredCall(call, tenant)),
     retention: days === undefined ? undefined : { days, tenant, log },
     onDefect: ({ rule, defect }) => {
-      observer.defect();
+      observer.countDefect();
       log.error({ tenant, rule, err: defect }, "the engine failed on a rule; the call was blocked");
     },
     onFollow: ({ contract, mode: followed }) =>
@@ -201,7 +201,7 @@ function overLedger(parts: Parts): Gate {
   });
 }
 
-interface Beginning {
+interface GateStart {
   readonly source: GateSource;
   /** The contracts in the source's files. */
   readonly policySet: PolicySet;
@@ -210,7 +210,10 @@ interface Beginning {
   readonly isAgain: boolean;
 }
 
-async function startGate(gate: Gate, { source, policySet, log, isAgain }: Beginning): Promise<Reloaded | undefined> {
+async function startGate(
+  gate: Gate,
+  { source, policySet, log, isAgain }: GateStart,
+): Promise<ReloadResult | undefined> {
   const { tenant } = source;
   const started = await gate.start();
   if (!started.ok) throw new StartRefused(started.problem.detail);

@@ -14,7 +14,7 @@ import type { Senders } from "../notify/notifier.ts";
 import { OutcomeDesk } from "../outcomes/desk.ts";
 import { answerBody } from "../core/answer.ts";
 import type { FoldedCounter } from "./counters.ts";
-import { PolicyChanges, type PolicyOptions, type Reloaded } from "./policy-changes.ts";
+import { PolicyChanges, type PolicyOptions, type ReloadResult } from "./policy-changes.ts";
 import { Eraser } from "../erasure/eraser.ts";
 import { Retention, type RetentionOptions } from "../erasure/retention.ts";
 import { pinReading, pinTrails } from "../anchoring/pin-standing.ts";
@@ -98,7 +98,7 @@ export class Gate implements AdminEvents {
     this.ledger = ledger;
     this.anchors = options.anchors;
     const mode = ledger.modeAtOpen ?? options.mode ?? "observe";
-    const onApprovals = (changed: readonly Approval[]): void => this.approvals.changed(changed);
+    const onApprovals = (changed: readonly Approval[]): void => this.approvals.announceChanges(changed);
     this.#sequencer = new Sequencer({ ...options, onApprovals }, activePolicy(options.policySet, mode));
     const { batcher } = this.#sequencer;
     this.admission = batcher;
@@ -106,7 +106,7 @@ export class Gate implements AdminEvents {
     const policy = (): ActivePolicy => this.policy;
     const exclusive = exclusiveBy((work) => batcher.exclusive(work));
     const deciders = options.deciders ?? nobody;
-    const onChange = options.observer && ((approval: Approval) => options.observer?.approvalChanged(approval));
+    const onChange = options.observer && ((approval: Approval) => options.observer?.countApproval(approval));
     this.approvals = new ApprovalDesk({ ledger, policy, exclusive, deciders, onChange });
     this.policies = new PolicyChanges(options, this.#sequencer, onApprovals);
     this.grants = new GrantDesk({ ledger, policy, exclusive, deciders });
@@ -157,7 +157,7 @@ export class Gate implements AdminEvents {
     const check = { verdict, answered, mode, toolName, routed, rule, seq: receipt.seq, sessionId };
     this.#options.observer?.countAnswer(check, timings);
     const how = stop === undefined ? judgement?.how : "stopped";
-    if (how !== undefined) this.#options.observer?.asked(how);
+    if (how !== undefined) this.#options.observer?.countJudgement(how);
     onAnswer?.(check, timings);
     return good(body);
   }
@@ -175,7 +175,7 @@ export class Gate implements AdminEvents {
       const events = [...(act.value.first ?? []), act.value];
       const changed = events.flatMap((event) => transaction.change({ ...event, at, contract, mode }));
       found = good((await transaction.commit()).at(-1) as Durable<Receipt>);
-      this.approvals.changed(changed);
+      this.approvals.announceChanges(changed);
     };
     const done = await this.#sequencer.batcher.exclusive(record, { isUrgent: true });
     return done.ok ? (found as NonNullable<typeof found>) : done;
@@ -215,7 +215,7 @@ export class Gate implements AdminEvents {
    *
    * @returns the policy that was put in force; undefined if nothing changed
    */
-  async start(): Promise<Result<Reloaded | undefined, Refusal>> {
+  async start(): Promise<Result<ReloadResult | undefined, Refusal>> {
     const put = await this.policies.start();
     if (put.ok) for (const work of [this.#retention, this.senders]) work?.start();
     return put;

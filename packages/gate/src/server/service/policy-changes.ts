@@ -10,7 +10,7 @@ import { activePolicy, agrees, type ActivePolicy } from "../policy/active-policy
 import { inForceJson, reloadReason, weakerRefusal } from "../policy/reload-row.ts";
 import { signerEvent } from "../policy/signer-event.ts";
 import { completeStops } from "../policy/stops.ts";
-import { alignCounters, foldAhead, freshLoss, type FoldedCounter, type Progress } from "./counters.ts";
+import { alignCounters, foldAhead, freshLoss, type FoldedCounter, type FoldProgress } from "./counters.ts";
 
 /** What a start wants to put in force. */
 export interface PolicyOptions {
@@ -31,7 +31,7 @@ export interface PolicyOptions {
 }
 
 /** The result of a reload. */
-export interface Reloaded {
+export interface ReloadResult {
   /** False if the contract and the mode were already in force; then no row was written. */
   readonly changed: boolean;
   readonly before: InForce;
@@ -78,8 +78,8 @@ export class PolicyChanges {
   reload(
     wanted: { readonly policySet: PolicySet; readonly mode: Mode | undefined; readonly setting?: string | undefined },
     by: string,
-  ): Promise<Result<Reloaded, Refusal>> {
-    return this.#put({ ...wanted, mayWeaken: wanted.setting === undefined }, by);
+  ): Promise<Result<ReloadResult, Refusal>> {
+    return this.#putInForce({ ...wanted, mayWeaken: wanted.setting === undefined }, by);
   }
 
   /**
@@ -89,7 +89,7 @@ export class PolicyChanges {
    *
    * @returns the policy that was put in force; undefined if nothing changed
    */
-  async start(): Promise<Result<Reloaded | undefined, Refusal>> {
+  async start(): Promise<Result<ReloadResult | undefined, Refusal>> {
     const { policySet, mode, modeSetting: setting, acceptChange, acceptWeakerMode, keepsStricterMode } = this.#options;
     const mayWeaken = acceptWeakerMode === true;
     let isFollowing = false;
@@ -110,7 +110,7 @@ export class PolicyChanges {
     const own = isFollowing && yields ? undefined : policySet;
     const isNothing = own === undefined && (told ?? this.#policy.mode) === this.#policy.mode;
     const wanted = { policySet: own, mode: told, setting, mayWeaken, yields };
-    return isNothing ? good(undefined) : this.#put(wanted, "start", true);
+    return isNothing ? good(undefined) : this.#putInForce(wanted, "start", true);
   }
 
   get #policy(): ActivePolicy {
@@ -141,14 +141,14 @@ export class PolicyChanges {
    * Puts a policy in force. A contract or mode that is not given stays as it is in the transaction, because another
    * gate may have changed it.
    */
-  async #put(wanted: WantedPolicy, by: string, anyClock = false): Promise<Result<Reloaded, Refusal>> {
+  async #putInForce(wanted: WantedPolicy, by: string, anyClock = false): Promise<Result<ReloadResult, Refusal>> {
     const { ledger } = this.#options;
     const prepared = await this.#prepare(wanted.policySet ?? this.#policy.policySet);
     if (!prepared.ok) return prepared;
     const ahead = prepared.value;
-    let outcome: Result<Reloaded, Refusal> | undefined;
+    let outcome: Result<ReloadResult, Refusal> | undefined;
     const ended: Approval[] = [];
-    const put = async ({ transaction, at }: TimedTransaction): Promise<void> => {
+    const commitPolicy = async ({ transaction, at }: TimedTransaction): Promise<void> => {
       const before = transaction.store.inForce ?? this.#policy;
       const own = wanted.yields === true && transaction.store.inForce !== undefined ? undefined : wanted.policySet;
       const next = activePolicy(own ?? this.#policy.policySet, wanted.mode ?? this.#policy.mode);
@@ -178,7 +178,7 @@ export class PolicyChanges {
       this.#onApprovals(ended);
       outcome = good({ changed, before, now: next, folded, receipt });
     };
-    const done = await this.#sequencer.batcher.exclusive(put, { anyClock });
+    const done = await this.#sequencer.batcher.exclusive(commitPolicy, { anyClock });
     return done.ok ? (outcome as NonNullable<typeof outcome>) : done;
   }
 
@@ -186,7 +186,7 @@ export class PolicyChanges {
    * Does the work that needs no transaction, while checks go on. An unreachable database is a refusal, as in a
    * transaction.
    */
-  async #prepare(policySet: PolicySet): Promise<Result<ReadonlyMap<string, Progress>, Refusal>> {
+  async #prepare(policySet: PolicySet): Promise<Result<ReadonlyMap<string, FoldProgress>, Refusal>> {
     try {
       await this.#options.ledger.keepContract(policySet.text);
       return good(await foldAhead(policySet, this.#options.ledger));

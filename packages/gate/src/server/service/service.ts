@@ -13,16 +13,16 @@ import {
 import { NotKept } from "../../ledger/errors.ts";
 import { NoSuchFile } from "../errors.ts";
 import type { Gate } from "./gate.ts";
-import type { Reloaded } from "./policy-changes.ts";
+import type { ReloadResult } from "./policy-changes.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import type { Places } from "../admission/places.ts";
-import type { Budget } from "../admission/queue.ts";
+import type { QueueBudget } from "../admission/queue.ts";
 import type { KeyRing } from "../keys/keys.ts";
 import { loadPolicySet, type GateSource } from "./gate-source.ts";
 import { HookedCalls } from "./hooked-calls.ts";
 import type { Rates } from "../keys/rate.ts";
 import { explainRates, streamPlaces, waitPlaces } from "../admission/open-requests.ts";
-import { Reads } from "../admission/reads.ts";
+import { ReadAdmission } from "../admission/reads.ts";
 import type { ContractTests, ServeHooks } from "../policy/hooks.ts";
 import type { Readings } from "../telemetry/exposition.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -50,7 +50,7 @@ export interface ServiceOptions {
   /** The most connections at once. */
   readonly connections: number;
   /** The memory that waiting checks use. While they use some, reads wait. */
-  readonly budget?: Pick<Budget, "bytesUsed">;
+  readonly budget?: Pick<QueueBudget, "bytesUsed">;
   /** Undefined if no endpoint of webhooks is set. */
   readonly notifier?: Notifier | undefined;
   /** Undefined if no collector is set. */
@@ -81,7 +81,7 @@ export class Service {
   readonly waits: Places;
   readonly streams: Places;
   /** The requests that read. */
-  readonly reads: Reads;
+  readonly reads: ReadAdmission;
   readonly explainRates: Rates = explainRates();
   /** The calls of hosts that were let through, to report what became of them. */
   readonly hookedCalls: HookedCalls = new HookedCalls();
@@ -102,7 +102,7 @@ export class Service {
     this.connections = options.connections;
     this.waits = waitPlaces(options.connections);
     this.streams = streamPlaces(options.connections);
-    this.reads = new Reads(() => (options.budget?.bytesUsed ?? 0) > 0);
+    this.reads = new ReadAdmission(() => (options.budget?.bytesUsed ?? 0) > 0);
   }
 
   /** The gate of the root (null) or of a tenant, if it is open now. */
@@ -185,11 +185,11 @@ export class Service {
    * @param mode undefined keeps the mode
    * @param by the name of the key that asks
    */
-  reload(tenant: string | null, mode: string | undefined, by: string): Promise<Result<Reloaded, Refusal>> {
+  reload(tenant: string | null, mode: string | undefined, by: string): Promise<Result<ReloadResult, Refusal>> {
     const reloading = this.#reloading.then(() => this.#reload(tenant, mode, by));
     this.#reloading = reloading.then(
-      ({ ok }) => this.metrics.reloaded(ok ? "applied" : "refused"),
-      () => this.metrics.reloaded("refused"),
+      ({ ok }) => this.metrics.countReload(ok ? "applied" : "refused"),
+      () => this.metrics.countReload("refused"),
     );
     return reloading;
   }
@@ -209,7 +209,7 @@ export class Service {
     }
   }
 
-  async #reload(tenant: string | null, mode: string | undefined, by: string): Promise<Result<Reloaded, Refusal>> {
+  async #reload(tenant: string | null, mode: string | undefined, by: string): Promise<Result<ReloadResult, Refusal>> {
     if (mode !== undefined && !isMode(mode))
       return bad(refuse("invalid-request", `the mode "${mode}" does not exist; modes are ${modes.join(", ")}`));
     const { tenants, readSources, rootSource, root } = this.#options;
@@ -236,7 +236,7 @@ export class Service {
     source: GateSource,
     mode: Mode | undefined,
     by: string,
-  ): Promise<Result<Reloaded, Refusal>> {
+  ): Promise<Result<ReloadResult, Refusal>> {
     const { log, tests } = this.#options;
     const { tenant } = source;
     try {
@@ -257,7 +257,7 @@ export class Service {
     }
   }
 
-  #say(tenant: string | null, { changed, now, folded }: Reloaded, by: string): void {
+  #say(tenant: string | null, { changed, now, folded }: ReloadResult, by: string): void {
     const { log } = this.#options;
     const { contract, mode } = now;
     log.info({ tenant, contract, mode, by }, changed ? "put in force" : "reloaded; nothing has changed");

@@ -26,6 +26,6 @@ export async function setStop(gate: Gate, asked: StopRequest, stopper: Stopper):
     return made.ok ? good(made.value.event) : made;
   });
   if (!receipt.ok) return receipt;
-  gate.approvals.changed(expired);
+  gate.approvals.announceChanges(expired);
   return good({ receipt: receipt.value, ended });
 }

@@ -17,14 +17,14 @@ export interface TenantsOptions extends SharedParts {
 /** A tenant that could not be opened is not tried again before this time, because opening reads files. */
 const retryMs = 5000;
 
-interface Opening {
+interface TenantOpenOptions {
   /** An operator's work, such as a stop: it does not wait until another tenant is idle. */
   readonly forWork?: boolean;
   readonly keepsStricterMode?: boolean;
 }
 
 /** An open tenant. Pending answers keep it open. */
-interface Open {
+interface OpenTenant {
   readonly gate: Gate;
   readonly waiting: Set<ServerResponse>;
   /** The number of running operator requests. */
@@ -41,8 +41,8 @@ interface Open {
 export class Tenants {
   readonly #options: TenantsOptions;
   #sources: ReadonlyMap<string, GateSource>;
-  readonly #open = new Map<string, Open>();
-  readonly #opening = new Map<string, Promise<Result<Open, Refusal>>>();
+  readonly #open = new Map<string, OpenTenant>();
+  readonly #opening = new Map<string, Promise<Result<OpenTenant, Refusal>>>();
   /** Tenants whose files are being closed. */
   readonly #closing = new Map<string, Promise<void>>();
   /** The policy of each closed tenant, which is used again when it opens. */
@@ -63,7 +63,7 @@ export class Tenants {
   }
 
   /** The tenants that are open now. */
-  get open(): ReadonlyMap<string, Pick<Open, "gate">> {
+  get open(): ReadonlyMap<string, Pick<OpenTenant, "gate">> {
     return this.#open;
   }
 
@@ -74,7 +74,7 @@ export class Tenants {
    */
   async gateFor(id: string, response: ServerResponse): Promise<Result<Gate, Refusal>> {
     const found = this.#open.get(id);
-    const opened = found === undefined ? await this.#opened(id) : good(found);
+    const opened = found === undefined ? await this.#openTenant(id) : good(found);
     if (!opened.ok) return opened;
     const { waiting, gate } = opened.value;
     opened.value.askedAt = performance.now();
@@ -98,7 +98,7 @@ export class Tenants {
     mode?: Mode,
   ): Promise<Result<Value, Refusal>> {
     this.#failed.delete(id);
-    const opened = await this.#opened(id, { forWork: true, keepsStricterMode: mode !== undefined });
+    const opened = await this.#openTenant(id, { forWork: true, keepsStricterMode: mode !== undefined });
     if (!opened.ok) return opened;
     const open = opened.value;
     open.works += 1;
@@ -115,7 +115,7 @@ export class Tenants {
     for (const id of this.#sources.keys()) {
       if (this.#isClosed) return;
       // If a tenant cannot be opened, its log line says why.
-      if (notifier?.wants(id) === true) await this.#opened(id).catch(() => undefined);
+      if (notifier?.wants(id) === true) await this.#openTenant(id).catch(() => undefined);
     }
   }
 
@@ -167,7 +167,7 @@ export class Tenants {
     await Promise.all([...this.#open.keys()].map((id) => this.#close(id)));
   }
 
-  #opened(id: string, how: Opening = {}): Promise<Result<Open, Refusal>> {
+  #openTenant(id: string, how: TenantOpenOptions = {}): Promise<Result<OpenTenant, Refusal>> {
     const open = this.#open.get(id);
     if (open !== undefined) return Promise.resolve(good(open));
     const failed = this.#failed.get(id);
@@ -179,7 +179,10 @@ export class Tenants {
     return opening;
   }
 
-  async #start(id: string, { forWork = false, keepsStricterMode = false }: Opening): Promise<Result<Open, Refusal>> {
+  async #start(
+    id: string,
+    { forWork = false, keepsStricterMode = false }: TenantOpenOptions,
+  ): Promise<Result<OpenTenant, Refusal>> {
     const source = this.#sources.get(id);
     if (source === undefined) return bad(noSuchTenant);
     if (!(await this.#makeRoom()) && !forWork) {
@@ -193,7 +196,7 @@ export class Tenants {
         await closeGate(gate);
         return bad(noSuchTenant);
       }
-      const open: Open = { gate, waiting: new Set(), works: 0, askedAt: performance.now() };
+      const open: OpenTenant = { gate, waiting: new Set(), works: 0, askedAt: performance.now() };
       this.#open.set(id, open);
       gate.failed.catch((error: unknown) => this.#fault(id, open, error));
       return good(open);
@@ -237,7 +240,7 @@ export class Tenants {
     return closing;
   }
 
-  #remember(id: string, { gate }: Open): void {
+  #remember(id: string, { gate }: OpenTenant): void {
     const { contract, mode, engine } = gate.policy;
     this.#earlier.set(id, { contract, mode, engine });
   }
@@ -246,7 +249,7 @@ export class Tenants {
    * Ends a tenant like a crashed process: it answers nothing more, and its pending connections are closed. The next
    * check opens it again.
    */
-  #fault(id: string, open: Open, error: unknown): void {
+  #fault(id: string, open: OpenTenant, error: unknown): void {
     this.#options.log.fatal(
       { tenant: id, err: error },
       "a fault ended this tenant; it answers again after the next check has opened it",
@@ -287,7 +290,7 @@ export async function closeGate({ anchors, ledger }: Gate): Promise<void> {
   await ledger.close();
 }
 
-function isIdle({ gate, waiting, works }: Open): boolean {
+function isIdle({ gate, waiting, works }: OpenTenant): boolean {
   return waiting.size === 0 && works === 0 && gate.isIdle;
 }
 

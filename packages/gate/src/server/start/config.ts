@@ -30,20 +30,20 @@ interface GivenSetting {
   readonly isFlag: boolean;
 }
 
-interface Entry<Value> {
+interface SettingEntry<Value> {
   /** The kind of value, for help texts. */
   readonly kind: string;
   readonly doc: string;
   /** Absent if the setting has none. */
   readonly fallback?: string;
-  readonly read: Read<Value>;
+  readonly read: SettingReader<Value>;
 }
 
 /** @returns the value, or a sentence that names the mistake */
-type Read<Value> = (given: GivenSetting) => Result<Value, string>;
+type SettingReader<Value> = (given: GivenSetting) => Result<Value, string>;
 
 /** The values of all settings. */
-interface Values
+interface SettingValues
   extends
     Readonly<Record<"basePath" | "dataDir" | "host" | "log" | "opsHost", string>>,
     Readonly<Record<"anchorEvery" | "connections" | "databasePool" | "port" | "queueMs", number>>,
@@ -75,7 +75,7 @@ type OptionalText =
   | "tlsKey"
   | "witnessPolicy";
 
-export interface Config extends Values {
+export interface Config extends SettingValues {
   /** The variable or the flag that sets the mode. */
   readonly modeSetting: string;
 }
@@ -84,7 +84,7 @@ export interface Config extends Values {
  * Every setting, once: the flags of `svc-gate serve` are derived from it. The variable of `queueMs` is
  * SVC_QUEUE_MS, and its flag is --queue-ms.
  */
-const entries: { readonly [Name in keyof Values]: Entry<Values[Name]> } = {
+const entries: { readonly [Name in keyof SettingValues]: SettingEntry<SettingValues[Name]> } = {
   mode: {
     kind: "mode",
     read: readMode,
@@ -231,13 +231,13 @@ const entries: { readonly [Name in keyof Values]: Entry<Values[Name]> } = {
 };
 
 /** One setting: its variable, its flag on `svc-gate serve`, and its purpose. */
-export interface Setting extends Omit<Entry<unknown>, "read"> {
+export interface Setting extends Omit<SettingEntry<unknown>, "read"> {
   readonly variable: string;
   readonly fallback: string;
   readonly flag: string;
 }
 
-export const settings: readonly Setting[] = Object.entries<Entry<unknown>>(entries).map(([name, entry]) => ({
+export const settings: readonly Setting[] = Object.entries<SettingEntry<unknown>>(entries).map(([name, entry]) => ({
   fallback: "",
   ...entry,
   variable: variableOf(name),
@@ -252,7 +252,7 @@ function flagOf(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-export interface Configured {
+export interface ConfigWithWarnings {
   readonly config: Config;
   /** Sentences about settings that look wrong but are allowed. */
   readonly warnings: readonly string[];
@@ -266,9 +266,9 @@ type Texts = Readonly<Record<string, string | undefined>>;
  * @param flags by name, without dashes
  * @returns the settings, or every problem at once, a sentence each
  */
-export function readConfig(environment: Texts, flags: Texts): Result<Configured, readonly string[]> {
+export function readConfig(environment: Texts, flags: Texts): Result<ConfigWithWarnings, readonly string[]> {
   const problems: string[] = [];
-  const read = (name: string, entry: Entry<unknown>): unknown => {
+  const readEntry = (name: string, entry: SettingEntry<unknown>): unknown => {
     const variable = variableOf(name);
     const flag = flags[flagOf(name)];
     const value = flag ?? environment[variable];
@@ -278,7 +278,7 @@ export function readConfig(environment: Texts, flags: Texts): Result<Configured,
     return undefined;
   };
   const values = Object.fromEntries(
-    Object.entries<Entry<unknown>>(entries).map(([name, entry]) => [name, read(name, entry)]),
+    Object.entries<SettingEntry<unknown>>(entries).map(([name, entry]) => [name, readEntry(name, entry)]),
   );
   const modeSetting = flags["mode"] === undefined ? "SVC_MODE" : "--mode";
   const config = { ...values, modeSetting } as Config;
@@ -301,14 +301,14 @@ function optional({ text }: GivenSetting): Result<string | undefined, string> {
 }
 
 /** Undefined if the setting is unset or empty. */
-function ifGiven<Value>(read: Read<Value>): Read<Value | undefined> {
+function ifGiven<Value>(read: SettingReader<Value>): SettingReader<Value | undefined> {
   return (given) => (given.text === "" ? good(undefined) : read(given));
 }
 
 /** Reads the mode. An empty mode is an error: somebody wanted to set it, and the gate must not silently observe. */
 function readMode({ variable, value }: GivenSetting): Result<Mode | undefined, string> {
   if (value === undefined || isMode(value)) return good(value);
-  return bad(`${variable} is "${value}"; it must be ${modes.join(", ")}${meant(value, modes)}`);
+  return bad(`${variable} is "${value}"; it must be ${modes.join(", ")}${suggestName(value, modes)}`);
 }
 
 function readApiKey({ variable, value }: GivenSetting): Result<string | undefined, string> {
@@ -350,17 +350,17 @@ function readAccepted({ variable, text }: GivenSetting): Result<readonly Accepta
   return good(accepted);
 }
 
-function oneOf<Name extends string>(names: readonly Name[]): Read<Name> {
+function oneOf<Name extends string>(names: readonly Name[]): SettingReader<Name> {
   return ({ variable, text }) => findOne(variable, text, names);
 }
 
 function findOne<Name extends string>(variable: string, value: string, names: readonly Name[]): Result<Name, string> {
   const found = names.find((name) => name === value);
   if (found !== undefined) return good(found);
-  return bad(`${variable} is "${value}"; it must be one of ${names.join(", ")}${meant(value, names)}`);
+  return bad(`${variable} is "${value}"; it must be one of ${names.join(", ")}${suggestName(value, names)}`);
 }
 
-function meant(value: string, names: readonly string[]): string {
+function suggestName(value: string, names: readonly string[]): string {
   const near = nearest(value, names);
   return near === undefined ? "" : ` (did you mean ${near}?)`;
 }
@@ -371,7 +371,7 @@ function readPort({ variable, text }: GivenSetting): Result<number, string> {
   return bad(`${variable} is "${text}"; it must be a number from 0 to 65535`);
 }
 
-function countFrom(min: number): Read<number> {
+function countFrom(min: number): SettingReader<number> {
   return ({ variable, text }) => {
     if (/^[1-9][0-9]{0,3}$/.test(text) && Number(text) >= min) return good(Number(text));
     return bad(`${variable} is "${text}"; it must be a number from ${min} to 9999`);
@@ -407,7 +407,7 @@ function unknownVariables(environment: Texts): readonly string[] {
   const known = settings.map(({ variable }) => variable);
   return Object.keys(environment)
     .filter((name) => name.startsWith("SVC_") && !known.includes(name))
-    .map((name) => `${name} is set, but there is no such setting${meant(name, known)}`);
+    .map((name) => `${name} is set, but there is no such setting${suggestName(name, known)}`);
 }
 
 function risks({ apiKey, host, tlsCert }: Config): readonly string[] {

@@ -17,18 +17,18 @@ export async function listen(server: FastifyInstance, { host, port, basePath, tl
 }
 
 /** The address of a listener, and the variables that set it, for messages. */
-interface Listener {
+interface ListenAddress {
   readonly host: string;
   readonly port: number;
   readonly variables: readonly [host: string, port: string];
 }
 
 /** For a name with two addresses the framework would open a second server without our limits. */
-function mainListener(host: string, port: number): Listener {
+function mainListener(host: string, port: number): ListenAddress {
   return { host: host === "localhost" ? "127.0.0.1" : host, port, variables: ["SVC_HOST", "SVC_PORT"] };
 }
 
-function opsListener(host: string, port: number): Listener {
+function opsListener(host: string, port: number): ListenAddress {
   return { host, port, variables: ["SVC_OPS_HOST", "SVC_OPS_PORT"] };
 }
 
@@ -71,7 +71,7 @@ export async function openOps(service: Service, config: Config, log: Logger): Pr
   return { address: addressOf(server, "http"), close: () => server.close() };
 }
 
-function cannotListen(error: unknown, { host, port, variables: [hostVariable, portVariable] }: Listener): unknown {
+function cannotListen(error: unknown, { host, port, variables: [hostVariable, portVariable] }: ListenAddress): unknown {
   const { code } = error as NodeJS.ErrnoException;
   if (code === "EADDRINUSE")
     return new StartRefused(

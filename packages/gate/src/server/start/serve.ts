@@ -11,12 +11,12 @@ import type { Config } from "./config.ts";
 import { noConsole } from "./console-settings.ts";
 import { consoleUrl, openConsole, requireOidc } from "./console.ts";
 import type { Gate } from "../service/gate.ts";
-import type { Reloaded } from "../service/policy-changes.ts";
+import type { ReloadResult } from "../service/policy-changes.ts";
 import { makeServer, type HttpOptions } from "../http/server.ts";
 import { readFirstKeyDigest, KeyRing, loadFirstKey, recordFirstKey, type FirstKey } from "../keys/keys.ts";
 import { KeyDeciders } from "../approvals/deciders.ts";
-import type { Reads } from "../admission/reads.ts";
-import { Budget } from "../admission/queue.ts";
+import type { ReadAdmission } from "../admission/reads.ts";
+import { QueueBudget } from "../admission/queue.ts";
 import { listen, openOps, requireFreePorts } from "./listen.ts";
 import { openOperatorDoor } from "./operator-file.ts";
 import { openFilesWarning } from "../settings/gate-files.ts";
@@ -36,7 +36,7 @@ import { collectWarnings } from "./warnings.ts";
 import { engine } from "../version.ts";
 
 /** A running gate. */
-export interface Serving {
+export interface RunningGate {
   readonly address: string;
   /** The address of the second listener, if there is one. */
   readonly ops: string | undefined;
@@ -48,7 +48,7 @@ export interface Serving {
   readonly gate: Gate;
   readonly ledger: Ledger;
   /** The requests that read. */
-  readonly reads: Reads;
+  readonly reads: ReadAdmission;
   readonly contracts: readonly string[];
   readonly tenants: number;
   readonly made: FirstKey["made"];
@@ -98,7 +98,7 @@ const tenantThreadsMax = 4;
  *
  * @throws {StartRefused} with all errors of the contracts (exit code 2), or {LedgerRefused}
  */
-export async function serve(config: Config, warnings: readonly string[], hooks: ServeHooks = {}): Promise<Serving> {
+export async function serve(config: Config, warnings: readonly string[], hooks: ServeHooks = {}): Promise<RunningGate> {
   const log = pino(
     { level: config.log, base: null, timestamp: pino.stdTimeFunctions.isoTime },
     pino.destination({ fd: 2, sync: true }),
@@ -200,7 +200,7 @@ interface OpenLedgers extends OpenTenants {
   readonly metrics: Metrics;
   readonly deciders: KeyDeciders;
   readonly notifier: Notifier | undefined;
-  readonly budget: Budget;
+  readonly budget: QueueBudget;
   readonly close: () => Promise<void>;
 }
 
@@ -222,7 +222,7 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
   });
   const deciders = new KeyDeciders();
   const notifier = endpoints && new Notifier({ endpoints, publicUrl: config.publicUrl, log, observer: metrics });
-  const budget = new Budget({ waitMsMax: config.queueMs });
+  const budget = new QueueBudget({ waitMsMax: config.queueMs });
   const shared = {
     log,
     observer: metrics,
@@ -283,7 +283,7 @@ function testsOfReload({ reloadTests }: Config, { runTests }: ServeHooks): Reloa
   return reloadTests === undefined || runTests === undefined ? undefined : { path: reloadTests, run: runTests };
 }
 
-function modeChangeOf(started: Reloaded | undefined, { modeSetting: setting }: Config): ModeChange | undefined {
+function modeChangeOf(started: ReloadResult | undefined, { modeSetting: setting }: Config): ModeChange | undefined {
   if (started?.receipt === undefined || started.before.mode === started.now.mode) return undefined;
   return { from: started.before.mode, to: started.now.mode, setting, seq: started.receipt.seq };
 }
@@ -379,7 +379,7 @@ async function tenantEntries({ tenants }: Config): Promise<Result<readonly Tenan
 }
 
 /** The database and the threads of the tenants' ledgers. */
-interface Shared {
+interface TenantStorage {
   readonly database: Database | undefined;
   readonly threads: SqliteThreads;
 }
@@ -388,7 +388,7 @@ interface Shared {
 function placeOfTenant(
   { id, mandate, mode, rate }: TenantEntry,
   config: Config,
-  { database, threads }: Shared,
+  { database, threads }: TenantStorage,
 ): GateSource {
   const root = placeOfRoot(config, database);
   return {

@@ -3,7 +3,7 @@ import { dataFolder, openLedger, type Ledger } from "../../ledger/mod.ts";
 import type { Stops } from "../../../../core/src/approvals/mod.ts";
 import { good } from "../../../../core/src/wire/mod.ts";
 import { inPlace, type OfflineLedger, type OpenIn } from "../admin/offline.ts";
-import { Budget } from "../admission/queue.ts";
+import { QueueBudget } from "../admission/queue.ts";
 import { KeyDeciders } from "../approvals/deciders.ts";
 import { endpointsOf } from "../notify/endpoints.ts";
 import { Notifier } from "../notify/notifier.ts";
@@ -64,7 +64,7 @@ async function askedOn<Value>(
   const deciders = new KeyDeciders();
   const endpoints = await endpointsOf(place);
   const notifier = endpoints && new Notifier({ endpoints, publicUrl: undefined, log, observer: metrics });
-  const shared: SharedParts = { log, observer: metrics, budget: new Budget(), deciders, notifier };
+  const shared: SharedParts = { log, observer: metrics, budget: new QueueBudget(), deciders, notifier };
   const rootSource = sourceOf(place, null);
   const root = await asRecorded(rootSource, ledger, shared);
   const keys = await KeyRing.open({ gate: root, ledger, firstKey: "", isTenant: (id) => tenantId.test(id) });

@@ -11,13 +11,13 @@ export interface StartWarnings {
 export function collectWarnings(log: Logger): StartWarnings {
   const sentences: string[] = [];
   const warn = log.warn.bind(log);
-  const heard = (...told: readonly unknown[]): void => {
+  const addWarning = (...told: readonly unknown[]): void => {
     const [about, sentence] = typeof told[0] === "string" ? [{}, told[0]] : [told[0], told[1]];
     const { tenant } = about as { readonly tenant?: string | null };
     sentences.push(typeof tenant === "string" ? `tenant ${tenant}: ${String(sentence)}` : String(sentence));
     Reflect.apply(warn, log, told);
   };
-  log.warn = heard;
+  log.warn = addWarning;
   return {
     sentences,
     end: () => {

@@ -64,16 +64,16 @@ export class Metrics implements GateObserver {
     this.whole.add((from - timings.startedAt) / 1000);
   }
 
-  flushed(calls: number, ms: number): void {
+  countBatch(calls: number, ms: number): void {
     this.batches.add(calls);
     this.flushes.add(ms / 1000);
   }
 
-  asked(how: How): void {
+  countJudgement(how: How): void {
     increment(this.asks, how);
   }
 
-  approvalChanged({ status, at, votes, useBy, denial }: Approval): void {
+  countApproval({ status, at, votes, useBy, denial }: Approval): void {
     increment(this.approvals, status);
     const isUndecided = useBy === null;
     if (status === "expired")
@@ -86,21 +86,21 @@ export class Metrics implements GateObserver {
     increment(this.refusals, code);
   }
 
-  defect(): void {
+  countDefect(): void {
     this.defects += 1;
   }
 
-  reloaded(outcome: ReloadOutcome): void {
+  countReload(outcome: ReloadOutcome): void {
     increment(this.reloads, outcome);
   }
 
-  delivered(endpoint: string, outcome: DeliveryOutcome): void {
+  countDelivery(endpoint: string, outcome: DeliveryOutcome): void {
     const counts = this.deliveries.get(endpoint) ?? new Map<DeliveryOutcome, number>();
     this.deliveries.set(endpoint, counts);
     increment(counts, outcome);
   }
 
-  anchorFailed(by: string): void {
+  countAnchorFailure(by: string): void {
     increment(this.anchorFailures, by);
   }
 }

@@ -58,22 +58,22 @@ export type DeliveryOutcome = (typeof deliveryOutcomes)[number];
 export interface GateObserver {
   countAnswer(check: AnsweredCheck, timings: CheckTimings): void;
   /** A person had to decide a call, or its approval changed its answer. Its row is durable. */
-  asked(how: How): void;
+  countJudgement(how: How): void;
   /** An approval was approved, or ended. Its row is durable. */
-  approvalChanged(approval: Approval): void;
+  countApproval(approval: Approval): void;
   /**
    * A batch is durable.
    *
    * @param calls the number of its calls
    * @param ms the time of its commit
    */
-  flushed(calls: number, ms: number): void;
+  countBatch(calls: number, ms: number): void;
   countRefusal(code: RefusalCode): void;
   /** The engine failed on a rule. The call was blocked, and somebody must investigate. */
-  defect(): void;
-  reloaded(outcome: ReloadOutcome): void;
+  countDefect(): void;
+  countReload(outcome: ReloadOutcome): void;
   /** An attempt to send a webhook has ended. */
-  delivered(endpoint: string, outcome: DeliveryOutcome): void;
+  countDelivery(endpoint: string, outcome: DeliveryOutcome): void;
   /** An anchor did not receive or accept a head. */
-  anchorFailed(by: string): void;
+  countAnchorFailure(by: string): void;
 }

@@ -112,7 +112,7 @@ test("only a sign-in sets a group of the provider, an administrator can remove i
 
 test("a row of a sign-in changes nothing but groups with the prefix, also on a key that was revoked", async (t) => {
   const { ring, change } = await open(t);
-  const record = ring.known.standing(laptop)?.record ?? assert.fail();
+  const record = ring.known.findState(laptop)?.record ?? assert.fail();
   const forged = { ...laptop, groups: ["legal", "oidc:audit"], scopes: ["admin"], revoked: false, digest: "0" };
   assert.deepEqual(withOidcGroups({ ...record, revoked: true }, forged), {
     ...record,
@@ -121,6 +121,6 @@ test("a row of a sign-in changes nothing but groups with the prefix, also on a k
   });
   assert.equal(await change("revoke", {}), undefined);
   assert.ok((await ring.stateGroups(laptop, ["legal"])).ok);
-  assert.equal(ring.known.standing(laptop)?.record.revoked, true);
+  assert.equal(ring.known.findState(laptop)?.record.revoked, true);
   assert.equal(ring.known.voter(laptop, Date.now()), undefined);
 });
