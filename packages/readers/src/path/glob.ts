@@ -8,7 +8,7 @@ import {
   type PatternProblem,
 } from "../../../core/src/contract/function.ts";
 import { bad, good, type Result } from "../../../core/src/wire/mod.ts";
-import { composed, costOfPath, oneAnswer, readPath } from "./path.ts";
+import { toNfc, costOfPath, oneAnswer, readPath } from "./path.ts";
 
 const picomatch = library("picomatch", async () => (await import("picomatch")).default);
 
@@ -40,7 +40,7 @@ function bindGlob(glob: string): Result<Pick<ContractFunction, "run" | "cost">, 
   const problem = problemOf(glob);
   if (problem !== undefined) return bad(problem);
   const asWritten = lazyPattern(glob);
-  const asComposed = composed(glob) === glob ? asWritten : lazyPattern(composed(glob));
+  const asComposed = toNfc(glob) === glob ? asWritten : lazyPattern(toNfc(glob));
   return good({
     // A text that is not composed is matched twice.
     cost: ([text]) => costOfPath([text as string]) + (text as string).length * 2 * asWritten().costPerUnit,
@@ -50,8 +50,8 @@ function bindGlob(glob: string): Result<Pick<ContractFunction, "run" | "cost">, 
       // picomatch lets `*` match the empty text before the first slash, but a rule on `*/a` does not mean `/a`.
       if (absolute && !glob.startsWith("/") && !glob.startsWith("**")) return false;
       const found = matchesAll(asWritten(), path);
-      if (composed(path) === path && asComposed === asWritten) return found;
-      return oneAnswer(found, matchesAll(asComposed(), composed(path)));
+      if (toNfc(path) === path && asComposed === asWritten) return found;
+      return oneAnswer(found, matchesAll(asComposed(), toNfc(path)));
     },
   });
 }

@@ -30,7 +30,7 @@ export const pathFunctions: readonly ContractFunction[] = [
     cost: costOfPath,
     run: ([text]) => {
       const { absolute, segments: written } = readPath(text as string);
-      const segments = written.map(composed);
+      const segments = written.map(toNfc);
       const name = segments.at(-1) ?? "";
       return new Map<string, Value>([
         ["absolute", absolute],
@@ -67,7 +67,7 @@ export const pathFunctions: readonly ContractFunction[] = [
         );
       return oneAnswer(
         startsWith(inner.segments, outer.segments),
-        startsWith(inner.segments.map(composed), outer.segments.map(composed)),
+        startsWith(inner.segments.map(toNfc), outer.segments.map(toNfc)),
       );
     },
   },
@@ -82,7 +82,7 @@ function startsWith(segments: readonly string[], first: readonly string[]): bool
  * name two. A rule must give the same answer for both spellings, or fail: otherwise the other spelling bypasses the rule.
  * ASCII names are safe: no decomposed text composes to one, and `.ssh` with a combining mark is another name everywhere.
  */
-export function composed(text: string): string {
+export function toNfc(text: string): string {
   return text.normalize("NFC");
 }
 

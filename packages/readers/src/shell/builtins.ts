@@ -1,6 +1,6 @@
 import { quote } from "../../../core/src/wire/mod.ts";
 import { checkVariable, doubt } from "./doubt.ts";
-import { evaluateText, evaluateVariable, isCount, noteName, noteOption, type Evaluation } from "./evaluation.ts";
+import { evaluateText, evaluateVariable, isCount, noteName, noteOption, type ShellVariables } from "./evaluation.ts";
 import { literal, type Arg } from "./words.ts";
 
 /** Builtins whose arguments are names of variables, with or without a value. */
@@ -8,7 +8,7 @@ const setters = new Set("read mapfile readarray unset declare typeset local expo
 const declarers = new Set("declare typeset local export readonly".split(" "));
 
 /** @throws {EvaluationError} if a builtin sets an unknown variable, or evaluates a text that may hold code */
-export function readBuiltin(reading: Evaluation, name: string, args: readonly Arg[]): void {
+export function readBuiltin(reading: ShellVariables, name: string, args: readonly Arg[]): void {
   checkPatterns(name, args);
   if (name === "let") for (const arg of args) readLet(reading, arg);
   if (setters.has(name)) readSetter(reading, name, args);
@@ -31,7 +31,7 @@ function checkPatterns(name: string, args: readonly Arg[]): void {
 }
 
 /** `wait -p NAME` sets a variable. */
-function readWait(reading: Evaluation, args: readonly Arg[]): void {
+function readWait(reading: ShellVariables, args: readonly Arg[]): void {
   for (const arg of args) {
     if (/^-.*p/.test(arg.fixed) || (arg.fixed.startsWith("-") && !arg.known)) doubt("`wait -p` sets a variable");
     noteOption(reading, arg);
@@ -40,7 +40,7 @@ function readWait(reading: Evaluation, args: readonly Arg[]): void {
 }
 
 /** `printf -v NAME` sets a variable, and so does the conversion `n` in a format. */
-function readPrintf(reading: Evaluation, args: readonly Arg[]): void {
+function readPrintf(reading: ShellVariables, args: readonly Arg[]): void {
   let at = 0;
   for (; /^(?:-v|--$)/.test(args[at]?.fixed ?? ""); at += 1) {
     const option = args[at] ?? literal("");
@@ -64,7 +64,7 @@ function setsByFormat(format: string): boolean {
 }
 
 /** `test -v NAME` evaluates the name, at every position where `-v` may be read as an operator. */
-function readTest(reading: Evaluation, args: readonly Arg[]): void {
+function readTest(reading: ShellVariables, args: readonly Arg[]): void {
   for (const arg of args) noteSplit(reading, arg);
   // `-a` and `-o` join tests. The operator of each test must be known.
   const joints = args.flatMap(({ text }, at) => (/^-[ao]$/.test(text) ? [at] : []));
@@ -89,7 +89,7 @@ function isBinary({ text, known }: Arg): boolean {
 }
 
 /** A word without quotes may become several words, some of which the command evaluates or runs. */
-export function noteSplit(reading: Evaluation, { text, known, single }: Arg): void {
+export function noteSplit(reading: ShellVariables, { text, known, single }: Arg): void {
   if (known || single) return;
   const [, name] = /^\$(?:\{(?=\w+\}))?([A-Za-z_]\w*)\}?$/.exec(text) ?? [];
   if (name !== undefined) reading.split.add(name);
@@ -97,7 +97,7 @@ export function noteSplit(reading: Evaluation, { text, known, single }: Arg): vo
     doubt(`${quote(text)} may become several words; put it in double quotes`);
 }
 
-function readLet(reading: Evaluation, { text, known }: Arg): void {
+function readLet(reading: ShellVariables, { text, known }: Arg): void {
   if (!known) doubt("the text that `let` evaluates is known only when it runs");
   const [, before, name, after, value] = /^(\+\+|--)?([A-Za-z_]\w*)(?:(\+\+|--)|[-+*/%]?=(.*))?$/s.exec(text) ?? [];
   evaluateText(reading, name === undefined ? text : (value ?? ""));
@@ -106,7 +106,7 @@ function readLet(reading: Evaluation, { text, known }: Arg): void {
   if (name !== undefined && (before ?? after ?? value) !== undefined) noteName(reading, name, "0");
 }
 
-function readSetter(reading: Evaluation, name: string, args: readonly Arg[]): void {
+function readSetter(reading: ShellVariables, name: string, args: readonly Arg[]): void {
   if (name === "read") return readRead(reading, args);
   const isArray = args.some(({ fixed }) => /^-\w*[aA]/.test(fixed));
   if (isArray && declarers.has(name) && args.some(({ known }) => !known))
@@ -119,7 +119,7 @@ function readSetter(reading: Evaluation, name: string, args: readonly Arg[]): vo
 }
 
 /** The options of `read` are read letter by letter: `-raNAME`, `-p "Go on? " answer`, `-dn NAME`. */
-function readRead(reading: Evaluation, args: readonly Arg[]): void {
+function readRead(reading: ShellVariables, args: readonly Arg[]): void {
   let at = 0;
   for (; at < args.length; at += 1) {
     const { text, fixed, known, single } = args[at] ?? literal("");
@@ -151,7 +151,7 @@ function checkOption(builtin: string, { text, known }: Arg): void {
     doubt(`${quote(`${builtin} ${text}`)} makes bash evaluate values`);
 }
 
-function setArgument(reading: Evaluation, builtin: string, { text, fixed, known, glob }: Arg): void {
+function setArgument(reading: ShellVariables, builtin: string, { text, fixed, known, glob }: Arg): void {
   const [, name, index, value] = /^([A-Za-z_]\w*)(?:\[([^]*?)\])?(?:\+?=([^]*))?$/.exec(text) ?? [];
   const isNameKnown = known || (value !== undefined && fixed.startsWith(`${name ?? ""}=`));
   if (!isNameKnown || glob) doubt(`the variable that ${quote(builtin)} sets is known only when it runs`);

@@ -17,7 +17,7 @@ import { mark, readWord, type Arg } from "./words.ts";
  * bash evaluates some texts again: as arithmetic, as an index, or as the name of a variable. There `a[$(command)]` runs the
  * command, even if a variable holds it. So such a text must be plain, and so must each value that its variables receive.
  */
-export interface Evaluation {
+export interface ShellVariables {
   readonly shapes: Shapes;
   readonly variables: Set<string>;
   /** The values that the text gives each variable; undefined for a value that is known only when it runs. */
@@ -43,7 +43,7 @@ const texts =
 /**
  * Records an assignment. @throws {EvaluationError} if the variable decides which programs run, or its name is not plain
  */
-export function noteName(reading: Evaluation, name: string, value?: string): void {
+export function noteName(reading: ShellVariables, name: string, value?: string): void {
   if (!plainName.test(name)) doubt(`${quote(name)} is not a plain variable name`);
   checkVariable(name, value);
   if (numbers.test(name)) reading.evaluated.add(name);
@@ -53,7 +53,7 @@ export function noteName(reading: Evaluation, name: string, value?: string): voi
   else values.push(value);
 }
 
-export function noteAssignment(reading: Evaluation, { name, index, value, append }: Assignment): void {
+export function noteAssignment(reading: ShellVariables, { name, index, value, append }: Assignment): void {
   if (index !== undefined) evaluateWord(reading, index);
   if (index !== undefined || value.type !== "Word") reading.arrays.add(name);
   for (const word of value.type === "Word" ? [value] : value.elements) {
@@ -66,7 +66,7 @@ export function noteAssignment(reading: Evaluation, { name, index, value, append
   if (value.type !== "Word" && value.elements.length === 0) noteName(reading, name, "");
 }
 
-export function noteLoop(reading: Evaluation, { name, wordlist }: For | Select): void {
+export function noteLoop(reading: ShellVariables, { name, wordlist }: For | Select): void {
   noteName(reading, name.value);
   if (wordlist === undefined) return;
   reading.values.get(name.value)?.pop();
@@ -97,7 +97,7 @@ export function isCount(text: string): boolean {
   );
 }
 
-export function noteArithmetic(reading: Evaluation, node: SyntaxNode): void {
+export function noteArithmetic(reading: ShellVariables, node: SyntaxNode): void {
   switch (node.type) {
     case "ArithmeticWord":
       if (node.parts === undefined) return evaluateText(reading, node.value.replace(/\[(\w*)\]$/, " $1"));
@@ -124,12 +124,12 @@ export function noteArithmetic(reading: Evaluation, node: SyntaxNode): void {
   }
 }
 
-function noteTarget(reading: Evaluation, target: ArithmeticExpression): void {
+function noteTarget(reading: ShellVariables, target: ArithmeticExpression): void {
   if (target.type !== "ArithmeticWord") return doubt("arithmetic assigns to something that is not a plain name");
   noteName(reading, target.value.replace(/\[\w*\]$/, ""), "0");
 }
 
-function noteParameter(reading: Evaluation, { parameter, prefix, index, operation }: ParameterExpansionPart): void {
+function noteParameter(reading: ShellVariables, { parameter, prefix, index, operation }: ParameterExpansionPart): void {
   const isList = index !== undefined && /^[@*]$/.test(index.text);
   if (index !== undefined && !isList) evaluateWord(reading, index);
   // The value of `x` in `${!x}` is a name, or an element of an array with its index.
@@ -147,7 +147,7 @@ function noteParameter(reading: Evaluation, { parameter, prefix, index, operatio
   }
 }
 
-export function noteTest(reading: Evaluation, node: SyntaxNode): void {
+export function noteTest(reading: ShellVariables, node: SyntaxNode): void {
   if (node.type === "TestUnary" && /^-[vR]$/.test(node.operator)) evaluateVariable(reading, readWord(node.operand));
   if (node.type !== "TestBinary" || !/^-(?:eq|ne|lt|le|gt|ge)$/.test(node.operator)) return;
   evaluateWord(reading, node.left);
@@ -155,19 +155,19 @@ export function noteTest(reading: Evaluation, node: SyntaxNode): void {
 }
 
 /** A word that names a variable, or an element of an array: `a`, `a[1]`, `a[@]`. */
-export function evaluateVariable(reading: Evaluation, { text, known }: Arg): void {
+export function evaluateVariable(reading: ShellVariables, { text, known }: Arg): void {
   if (!known) doubt(`the variable that ${quote(text)} names is known only when it runs`);
   const [, name, index] = /^([A-Za-z_]\w*)(?:\[([^]*)\])?$/.exec(text) ?? [];
   if (name === undefined) doubt(`${quote(text)} is not a plain variable name`);
   if (index !== undefined && !/^[@*]$/.test(index)) evaluateText(reading, index);
 }
 
-function evaluateWord(reading: Evaluation, word: Word): void {
+function evaluateWord(reading: ShellVariables, word: Word): void {
   evaluateText(reading, readWord(word).fixed);
   for (const part of word.parts ?? []) evaluatePart(reading, part);
 }
 
-function evaluatePart(reading: Evaluation, part: WordPart): void {
+function evaluatePart(reading: ShellVariables, part: WordPart): void {
   if (part.type === "DoubleQuoted") for (const inner of part.parts) evaluatePart(reading, inner);
   else if (part.type === "SimpleExpansion") evaluateName(reading, part.text.slice(1));
   else if (part.type === "ParameterExpansion") {
@@ -179,19 +179,19 @@ function evaluatePart(reading: Evaluation, part: WordPart): void {
     doubt("bash evaluates the output of a command as arithmetic");
 }
 
-function evaluateName(reading: Evaluation, name: string): void {
+function evaluateName(reading: ShellVariables, name: string): void {
   if (/^[@*\d]/.test(name)) doubt("bash evaluates arguments such as `$1` and `$@` as arithmetic");
   if (plainName.test(name)) reading.evaluated.add(name);
 }
 
-export function evaluateText(reading: Evaluation, text: string): void {
+export function evaluateText(reading: ShellVariables, text: string): void {
   if (!reading.shapes.indexes(text)) doubt(`bash evaluates ${quote(text)} as arithmetic, and it may contain code`);
   if (text.includes(mark) && /\w/.test(text)) doubt("arithmetic uses a name that is known only when it runs");
   for (const [name] of text.matchAll(/(?<!\w)[A-Za-z_]\w*/g)) reading.evaluated.add(name);
 }
 
 /** @throws {EvaluationError} if bash evaluates a variable whose value is not known, or may hold code */
-export function checkEvaluations(reading: Evaluation): void {
+export function checkEvaluations(reading: ShellVariables): void {
   for (const name of reading.evaluated) {
     const values = reading.values.get(name);
     if (texts.test(name) || (values === undefined && !numbers.test(name))) valueUnknown(name);
@@ -222,7 +222,7 @@ function valueUnknown(name: string): never {
 }
 
 /** A word that starts with a variable may be an option: `sh "$x"` with `x=-c`. The value must be known and plain. */
-export function noteOption(reading: Evaluation, { text, fixed, known }: Arg): void {
+export function noteOption(reading: ShellVariables, { text, fixed, known }: Arg): void {
   if (known || !/^[^\w./~-]/.test(fixed)) return;
   const [, braced, bare] = /^\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))/.exec(text) ?? [];
   const name = braced ?? bare;

@@ -121,7 +121,7 @@ function withoutVersion(name: string): string {
   return name.slice(0, end);
 }
 
-export interface Given {
+export interface InterpreterCode {
   readonly codes: readonly Arg[];
   /**
    * Is the code in a file or module, or does the program only print information? Otherwise the code is its standard
@@ -133,7 +133,7 @@ export interface Given {
 const said = new Set("--version --help -V -h -v -?".split(" "));
 
 /** Finds the code for an interpreter. @throws {EvaluationError} if that depends on text that the shell inserts */
-export function givenCode(name: string, interpreter: Interpreter, args: readonly Arg[]): Given {
+export function findCode(name: string, interpreter: Interpreter, args: readonly Arg[]): InterpreterCode {
   const codes: Arg[] = [];
   let isElsewhere = false;
   let words = 0;
@@ -173,7 +173,7 @@ export function givenCode(name: string, interpreter: Interpreter, args: readonly
   return { codes, isElsewhere: isElsewhere || interpreter.reads !== true };
 }
 
-interface Option {
+interface InterpreterOption {
   readonly code?: Arg;
   readonly isElsewhere?: boolean;
   readonly isUnknown?: boolean;
@@ -181,7 +181,7 @@ interface Option {
   readonly takesNext?: boolean;
 }
 
-function readOption(interpreter: Interpreter, arg: Arg, next: Arg | undefined): Option {
+function readOption(interpreter: Interpreter, arg: Arg, next: Arg | undefined): InterpreterOption {
   const { text } = arg;
   if (text.startsWith("+")) return { code: { ...arg, text: text.slice(1) } };
   const isLong = text.startsWith("--");

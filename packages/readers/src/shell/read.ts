@@ -12,7 +12,7 @@ import { textMax } from "./bounds.ts";
 import { checkCharacters, checkValue, doubt } from "./doubt.ts";
 import { checkEvaluations, noteArithmetic, noteAssignment, noteLoop, noteName, noteTest } from "./evaluation.ts";
 import { checkMoves } from "./folders.ts";
-import { readCall, type Input, type Reading } from "./run.ts";
+import { readCall, type Input, type ShellReading } from "./run.ts";
 import { checkShape, contextBelow, isDecoded, type Context } from "./shapes.ts";
 import { literal, readWord, unknownIn, type Arg } from "./words.ts";
 
@@ -22,13 +22,13 @@ const bracesMax = 64;
 const nodesDeep = 240;
 
 /** The two functions of the parser. */
-export interface Parser {
+export interface ShellParser {
   readonly parse: (text: string) => ParsedScript;
   readonly forEachChild: (node: SyntaxNode, callback: (child: SyntaxNode) => void) => void;
 }
 
 /** Where a node is in the text. */
-interface Position {
+interface ShellPosition {
   readonly wrapper: string;
   readonly calls: number;
   readonly nodes: number;
@@ -45,14 +45,14 @@ interface Position {
 }
 
 /** Reads a whole text and all code in it. @throws {EvaluationError} for anything that is not understood */
-export function readText(reading: Reading, text: string): void {
+export function readText(reading: ShellReading, text: string): void {
   reading.readCode(text, { wrapper: "", calls: 0 });
   checkEvaluations(reading);
   checkMoves(reading.moves, reading.relativePrograms);
 }
 
 /** The function that reads code, and the code in it. @throws {EvaluationError} for anything that is not understood */
-export function readerOfCode(reading: Reading, parser: Parser): Reading["readCode"] {
+export function readerOfCode(reading: ShellReading, parser: ShellParser): ShellReading["readCode"] {
   return (text, { wrapper, calls }) => {
     reading.units += text.length;
     if (text.length > textMax || reading.units > unitsMax) doubt(`it is over ${textMax} characters long`);
@@ -69,12 +69,12 @@ export function readerOfCode(reading: Reading, parser: Parser): Reading["readCod
       isTimed: false,
       isRead: false,
     } as const;
-    walk(reading, parser, script, { ...position, text, source: blanked(parser, script, text) });
+    walk(reading, parser, script, { ...position, text, source: blankHereDocs(parser, script, text) });
   };
 }
 
 /** The text with blanks in place of here-documents. These are between other nodes and belong to none of them. */
-function blanked({ forEachChild }: Parser, script: SyntaxNode, text: string): string {
+function blankHereDocs({ forEachChild }: ShellParser, script: SyntaxNode, text: string): string {
   if (!text.includes("<<")) return text;
   let source = text;
   const visit = (node: SyntaxNode): void => {
@@ -89,7 +89,7 @@ function blanked({ forEachChild }: Parser, script: SyntaxNode, text: string): st
   return source;
 }
 
-function walk(reading: Reading, parser: Parser, node: SyntaxNode, above: Position): void {
+function walk(reading: ShellReading, parser: ShellParser, node: SyntaxNode, above: ShellPosition): void {
   const position = placeOf(node, above);
   if (position.nodes > nodesDeep) doubt("it is nested too deeply");
   if (node.type === "Script" && node.errors !== undefined && node.errors.length > 0)
@@ -105,7 +105,7 @@ function walk(reading: Reading, parser: Parser, node: SyntaxNode, above: Positio
 }
 
 /** The position of a node, from the position of its parent. */
-function placeOf(node: SyntaxNode, position: Position): Position {
+function placeOf(node: SyntaxNode, position: ShellPosition): ShellPosition {
   switch (node.type) {
     case "Script":
       if (node.source === undefined) return position;
@@ -127,7 +127,7 @@ function placeOf(node: SyntaxNode, position: Position): Position {
 }
 
 /** Reads a node without its children. @throws {EvaluationError} for a spelling that shells read differently */
-function readNode(reading: Reading, node: SyntaxNode, position: Position): void {
+function readNode(reading: ShellReading, node: SyntaxNode, position: ShellPosition): void {
   switch (node.type) {
     case "Command":
       return readCommand(reading, node, position);
@@ -181,7 +181,7 @@ function testedFiles(node: SyntaxNode): readonly string[] {
 
 const nowhere = new Set(["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"]);
 
-function readRedirect(reading: Reading, { operator, target }: Redirect): void {
+function readRedirect(reading: ShellReading, { operator, target }: Redirect): void {
   if (target === undefined) doubt("a redirection goes nowhere");
   const { text, known, glob } = readWord(target, reading.shapes);
   if (/^[<>]&$/.test(operator) && /^(?:\d+-?|-)$/.test(text)) return;
@@ -191,7 +191,7 @@ function readRedirect(reading: Reading, { operator, target }: Redirect): void {
   if (operator.includes(">")) reading.writes.add(text);
 }
 
-function readCommand(reading: Reading, node: Command, { wrapper, calls, isTimed }: Position): void {
+function readCommand(reading: ShellReading, node: Command, { wrapper, calls, isTimed }: ShellPosition): void {
   if (checkBackground(node)) reading.background = true;
   if (node.name === undefined) return;
   checkProgramWord(node);

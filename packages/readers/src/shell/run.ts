@@ -2,15 +2,15 @@ import { quote } from "../../../core/src/wire/mod.ts";
 import { commandsMax } from "./bounds.ts";
 import { doubt } from "./doubt.ts";
 import { noteSplit, readBuiltin } from "./builtins.ts";
-import { noteName, noteOption, type Evaluation } from "./evaluation.ts";
+import { noteName, noteOption, type ShellVariables } from "./evaluation.ts";
 import { isDevice, isRelative, moveOf, nameOf } from "./folders.ts";
-import { givenCode, interpreterOf } from "./interpreters.ts";
+import { findCode, interpreterOf } from "./interpreters.ts";
 import { checkPatternOptions, codeOptions, filesOf, isNeverKnown, isQuietOption, renames, shells } from "./programs.ts";
 import { flagsOf, literal, putIn, wordsOf, type Arg } from "./words.ts";
 import { runners, unwrap, wrappers, type Wrapper } from "./wrappers.ts";
 
 /** A command that would run, anywhere in the text. */
-export interface Run {
+export interface ShellCommand {
   /** Its name: `git` for `/usr/bin/git`, and the path as written for any other program. */
   readonly name: string;
   /** As written, without quotes. */
@@ -34,10 +34,10 @@ export interface Runner {
 }
 
 /** Everything that was read from a text so far. */
-export interface Reading extends Evaluation {
+export interface ShellReading extends ShellVariables {
   /** Reads the code of a command. @throws {EvaluationError} for anything that is not understood */
   readonly readCode: (text: string, runner: Runner) => void;
-  readonly commands: Run[];
+  readonly commands: ShellCommand[];
   readonly writes: Set<string>;
   readonly reads: Set<string>;
   readonly unknown: Set<string>;
@@ -65,7 +65,7 @@ export interface CommandInvocation extends Runner {
 }
 
 /** Records a command, and reads the code that it runs. */
-export function readCall(reading: Reading, call: CommandInvocation): void {
+export function readCall(reading: ShellReading, call: CommandInvocation): void {
   const [first = literal(""), ...args] = call.words;
   if (call.calls > callsDeep) doubt(`over ${callsDeep} commands run each other`);
   if (!first.known || first.glob || first.text === "")
@@ -97,7 +97,7 @@ export function readCall(reading: Reading, call: CommandInvocation): void {
 }
 
 /** Reads the code or the command that a command with this name runs. */
-function readInner(reading: Reading, name: string, args: readonly Arg[], call: CommandInvocation): void {
+function readInner(reading: ShellReading, name: string, args: readonly Arg[], call: CommandInvocation): void {
   const base = name.split("/").at(-1) ?? name;
   if (isNeverKnown(base) || renames(base, args)) doubt(`${quote(name)} may run code that the gate does not read`);
   readBuiltin(reading, base, args);
@@ -123,12 +123,12 @@ function readInner(reading: Reading, name: string, args: readonly Arg[], call: C
 }
 
 /** Reads the command, if there is one, that another command runs with the same input. */
-function readInside(reading: Reading, wrapper: string, words: readonly Arg[], call: CommandInvocation): void {
+function readInside(reading: ShellReading, wrapper: string, words: readonly Arg[], call: CommandInvocation): void {
   if (words.length > 0) readCall(reading, { ...call, words, wrapper, variables: [], calls: call.calls + 1 });
 }
 
 function readWrapped(
-  reading: Reading,
+  reading: ShellReading,
   name: string,
   wrapper: Wrapper,
   args: readonly Arg[],
@@ -156,7 +156,7 @@ function readWrapped(
       ? command
       : placeholder === undefined
         ? [...command, putIn("{}")]
-        : command.map((arg) => placed(arg, placeholder));
+        : command.map((arg) => markPlaceholder(arg, placeholder));
   // The command that `xargs` runs reads another input.
   const input = wrapper.places === undefined ? call.input : "elsewhere";
   readCall(reading, { words, input, variables, wrapper: name, calls: call.calls + 1 });
@@ -179,17 +179,17 @@ function checkWrapped(
     doubt("`watch -x` runs a word with `=` as a program");
 }
 
-function placed(arg: Arg, placeholder: string): Arg {
+function markPlaceholder(arg: Arg, placeholder: string): Arg {
   return arg.text.includes(placeholder) ? { ...arg, known: false } : arg;
 }
 
 /** The words are joined, and a shell reads the result. */
-function readJoined(reading: Reading, name: string, words: readonly Arg[], call: CommandInvocation): void {
+function readJoined(reading: ShellReading, name: string, words: readonly Arg[], call: CommandInvocation): void {
   const text = words.map((word) => word.text).join(" ");
   readArg(reading, { ...literal(text), known: words.every(({ known, glob }) => known && !glob) }, name, call);
 }
 
-function readArg(reading: Reading, { text, known }: Arg, wrapper: string, { calls }: CommandInvocation): void {
+function readArg(reading: ShellReading, { text, known }: Arg, wrapper: string, { calls }: CommandInvocation): void {
   if (!known) doubt(`the code that ${quote(wrapper)} runs is known only when it runs`);
   reading.readCode(text, { wrapper, calls: calls + 1 });
 }
@@ -199,13 +199,13 @@ function checkSourced(file: Arg | undefined): void {
     doubt("the code that `source` reads is known only when it runs");
 }
 
-function readTrap(reading: Reading, args: readonly Arg[], call: CommandInvocation): void {
+function readTrap(reading: ShellReading, args: readonly Arg[], call: CommandInvocation): void {
   const [code, ...rest] = args[0]?.text === "--" ? args.slice(1) : args;
   if (code === undefined || /^-[lpP]?$/.test(code.text) || (rest.length === 0 && code.known && !code.glob)) return;
   readArg(reading, { ...code, known: code.known && !code.glob }, "trap", call);
 }
 
-function readFind(reading: Reading, args: readonly Arg[], call: CommandInvocation): void {
+function readFind(reading: ShellReading, args: readonly Arg[], call: CommandInvocation): void {
   checkPatternOptions("find", args);
   // A word that becomes several may hold `-exec`.
   for (const arg of args) noteSplit(reading, arg);
@@ -216,7 +216,7 @@ function readFind(reading: Reading, args: readonly Arg[], call: CommandInvocatio
     if (!/^-(?:exec|execdir|ok|okdir)$/.test(args[at]?.text ?? "")) continue;
     const rest = args.slice(at + 1);
     const end = rest.findIndex(({ text }, index) => text === ";" || (text === "+" && rest[index - 1]?.text === "{}"));
-    const words = (end < 0 ? rest : rest.slice(0, end)).map((arg) => placed(arg, "{}"));
+    const words = (end < 0 ? rest : rest.slice(0, end)).map((arg) => markPlaceholder(arg, "{}"));
     if (words.length === 0) doubt("`find` has an `-exec` without a command");
     if (args[at]?.text.endsWith("dir") === true) reading.moves.push(undefined);
     readInside(reading, "find", words, { ...call, input: "elsewhere" });
@@ -224,7 +224,7 @@ function readFind(reading: Reading, args: readonly Arg[], call: CommandInvocatio
   }
 }
 
-function readShell(reading: Reading, name: string, args: readonly Arg[], call: CommandInvocation): void {
+function readShell(reading: ShellReading, name: string, args: readonly Arg[], call: CommandInvocation): void {
   let at = 0;
   let isCode = false;
   let isInput = false;
@@ -253,7 +253,7 @@ function readShell(reading: Reading, name: string, args: readonly Arg[], call: C
 }
 
 /** A shell without code in its arguments reads it from its input. */
-function readInput(reading: Reading, name: string, { input, calls }: CommandInvocation): void {
+function readInput(reading: ShellReading, name: string, { input, calls }: CommandInvocation): void {
   if (input === "elsewhere" || !input.known) doubt(`the code that ${quote(name)} reads is known only when it runs`);
   reading.readCode(input.text, { wrapper: name, calls: calls + 1 });
 }
@@ -262,7 +262,7 @@ function readInput(reading: Reading, name: string, { input, calls }: CommandInvo
 const filters = new Set(["sed", "awk", "sql"]);
 
 function readScript(
-  reading: Reading,
+  reading: ShellReading,
   name: string,
   interpreter: NonNullable<ReturnType<typeof interpreterOf>>,
   args: readonly Arg[],
@@ -271,7 +271,7 @@ function readScript(
   const { language } = interpreter;
   // `awk` reads no options after its code.
   if (language !== "awk") checkPatternOptions(name, args);
-  const { codes, isElsewhere } = givenCode(name, interpreter, args);
+  const { codes, isElsewhere } = findCode(name, interpreter, args);
   for (const { text, known } of codes) {
     if (!known && !filters.has(language)) doubt(`the code that ${quote(name)} runs is known only when it runs`);
     reading.scripts.push({ language, text });

@@ -1,7 +1,7 @@
 import { EvaluationError, library, type Value } from "../../../core/src/contract/function.ts";
 import { doubt } from "./doubt.ts";
 import { readerOfCode, readText } from "./read.ts";
-import type { Reading, Run } from "./run.ts";
+import type { ShellReading, ShellCommand } from "./run.ts";
 import { understood, type Shapes } from "./shapes.ts";
 
 export { understood };
@@ -38,8 +38,8 @@ export function readShellText(text: string, shapes: Shapes = understood): Value 
   ]);
 }
 
-function emptyReading(shapes: Shapes): Reading {
-  const reading: Reading = {
+function emptyReading(shapes: Shapes): ShellReading {
+  const reading: ShellReading = {
     shapes,
     readCode: (text, runner) => readCode(text, runner),
     commands: [],
@@ -63,7 +63,7 @@ function emptyReading(shapes: Shapes): Reading {
   return reading;
 }
 
-function commandValue(run: Run): Value {
+function commandValue(run: ShellCommand): Value {
   const { words } = run;
   return new Map<string, Value>([...Object.entries(run), ["subcommand", words[0] ?? ""]]);
 }

@@ -143,7 +143,7 @@ export const runners: ReadonlyMap<string, string> = new Map([
   ...["bundle", "pnpm", "asdf", "rbenv", "pyenv"].map((name) => [name, "exec"] as const),
 ]);
 
-export interface Unwrapped {
+export interface WrappedCommand {
   readonly codes: readonly Arg[];
   /** The command after the wrapper; empty if there is none. */
   readonly command: readonly Arg[];
@@ -159,7 +159,7 @@ export interface Unwrapped {
 }
 
 /** Finds the command after a wrapper. @throws {EvaluationError} for an unknown option */
-export function unwrap(name: string, wrapper: Wrapper, args: readonly Arg[]): Unwrapped {
+export function unwrap(name: string, wrapper: Wrapper, args: readonly Arg[]): WrappedCommand {
   const [codes, variables, operands]: [Arg[], string[], Arg[]] = [[], [], []];
   let isQuery = false;
   let placeholder: string | undefined;
@@ -195,14 +195,14 @@ export function unwrap(name: string, wrapper: Wrapper, args: readonly Arg[]): Un
   return { codes, command: args.slice(at), operands, isQuery, variables, placeholder };
 }
 
-interface Option {
+interface WrapperOption {
   readonly words: number;
   readonly code?: Arg;
   readonly placeholder?: string;
   readonly isQuery: boolean;
 }
 
-function readOption(name: string, wrapper: Wrapper, arg: Arg, next: Arg | undefined): Option {
+function readOption(name: string, wrapper: Wrapper, arg: Arg, next: Arg | undefined): WrapperOption {
   const { text, known } = arg;
   const isLong = text.startsWith("--");
   let isQuery = false;

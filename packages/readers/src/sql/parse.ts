@@ -39,8 +39,8 @@ export function parseSql(text: string): readonly Fields[] {
   // From each `+` and each `/*` in such a run the scanner reads the rest of it again, which takes quadratic time.
   if (operatorRun.test(text)) doubt(`it has over ${operatorRunMax} signs of operators in a row`);
   if (/^\s*$/.test(text)) doubt("it is empty");
-  checkTokens(guarded(() => scanSync(text).tokens));
-  const { stmts } = guarded(() => parseSync(text)) as unknown as { readonly stmts: readonly Fields[] };
+  checkTokens(runParser(() => scanSync(text).tokens));
+  const { stmts } = runParser(() => parseSync(text)) as unknown as { readonly stmts: readonly Fields[] };
   return stmts;
 }
 
@@ -48,7 +48,7 @@ export function parseSql(text: string): readonly Fields[] {
  * Runs the parser, which is C compiled to WebAssembly. It stays usable after a syntax error, but not after another
  * error.
  */
-function guarded<Found>(run: () => Found): Found {
+function runParser<Found>(run: () => Found): Found {
   if (isBroken) doubt("the parser failed on an earlier text; restart the gate");
   try {
     return run();
@@ -66,14 +66,14 @@ function checkCharacters(text: string): void {
   if (/\r(?!\n)/.test(text)) doubt("a carriage return ends a line in some parsers only");
 }
 
-interface Token {
+interface SqlToken {
   readonly text: string;
   readonly tokenName: string;
   readonly keywordName: string;
 }
 
 /** @throws {EvaluationError} if other parsers read it differently, or if it may exceed the parser's nesting limit */
-function checkTokens(tokens: readonly Token[]): void {
+function checkTokens(tokens: readonly SqlToken[]): void {
   let [brackets, operators] = [0, 0];
   for (const { text, tokenName, keywordName } of tokens) {
     if (tokenName === "C_COMMENT") checkComment(text);

@@ -14,7 +14,7 @@ export interface Effects {
 }
 
 /** Where a node is in the tree. */
-interface Position {
+interface SqlPosition {
   readonly effects: Effects;
   readonly nodes: NodeTable;
   readonly depth: number;
@@ -51,7 +51,7 @@ function kindOf(nodes: NodeTable, node: string): string | undefined {
 /**
  * Reads a member of a node: a value, a list, a node that names its type, or a node whose type follows from the member.
  */
-function readMember(node: string, name: string, value: Tree, position: Position): void {
+function readMember(node: string, name: string, value: Tree, position: SqlPosition): void {
   if (value === null || typeof value !== "object") return;
   const below = { ...position, depth: checkDepth(position) };
   if (isList(value)) {
@@ -66,12 +66,12 @@ function readMember(node: string, name: string, value: Tree, position: Position)
   readNode(type ?? doubt(`the member ${name} of ${node} is not known here`), value, below);
 }
 
-function readMembers(node: string, fields: Fields, position: Position, without: readonly string[] = []): void {
+function readMembers(node: string, fields: Fields, position: SqlPosition, without: readonly string[] = []): void {
   for (const [name, value] of Object.entries(fields))
     if (!without.includes(name)) readMember(node, name, value, position);
 }
 
-function readNode(node: string, fields: Fields, position: Position): void {
+function readNode(node: string, fields: Fields, position: SqlPosition): void {
   const role = position.nodes.get(node);
   const kind = kindOf(position.nodes, node);
   if (kind !== undefined) return readKind(node, kind, fields, position);
@@ -109,7 +109,7 @@ function readNode(node: string, fields: Fields, position: Position): void {
   readMembers(node, fields, position);
 }
 
-function readKind(node: string, kind: string, fields: Fields, position: Position): void {
+function readKind(node: string, kind: string, fields: Fields, position: SqlPosition): void {
   const { effects } = position;
   // The `VALUES` of an `INSERT` reads nothing.
   if (fields["valuesLists"] === undefined || position.depth === 0) effects.kinds.add(kind);
@@ -144,7 +144,7 @@ function readKind(node: string, kind: string, fields: Fields, position: Position
   readMembers(node, fields, { ...position, writes: !isQuery });
 }
 
-function readSelect(fields: Fields, position: Position): void {
+function readSelect(fields: Fields, position: SqlPosition): void {
   const within = readWith(fields["withClause"], position);
   for (const [name, value] of Object.entries(fields)) {
     if (name === "withClause") continue;
@@ -156,19 +156,19 @@ function readSelect(fields: Fields, position: Position): void {
   }
 }
 
-function checkDepth({ depth }: Position): number {
+function checkDepth({ depth }: SqlPosition): number {
   if (depth > depthMax) doubt("it is nested too deeply");
   return depth + 1;
 }
 
 /** `INSERT`, `UPDATE`, `DELETE`, `MERGE`: they change `relation`, and read everything else. */
-function readChange(node: string, fields: Fields, position: Position): void {
+function readChange(node: string, fields: Fields, position: SqlPosition): void {
   addTable(fields["relation"] as Fields, { ...position, names: new Set(), writes: true });
   const within = readWith(fields["withClause"], { ...position, writes: false });
   readMembers(node, fields, within, ["withClause", "relation"]);
 }
 
-function readCopy(fields: Fields, position: Position): void {
+function readCopy(fields: Fields, position: SqlPosition): void {
   const { is_from: isFrom, is_program: isProgram, filename, relation } = fields;
   if (isProgram === true) position.effects.kinds.add("program");
   else if (typeof filename === "string") position.effects.kinds.add("file");
@@ -180,7 +180,7 @@ function readCopy(fields: Fields, position: Position): void {
  * Reads the queries of a `WITH`, and returns the position in which its names are known. Without RECURSIVE a query only
  * knows the names before it: in `WITH t AS (SELECT * FROM t)` the second `t` is the table.
  */
-function readWith(clause: Tree | undefined, position: Position): Position {
+function readWith(clause: Tree | undefined, position: SqlPosition): SqlPosition {
   if (clause === undefined) return position;
   const { ctes, recursive } = clause as Fields;
   const queries = ((ctes ?? []) as readonly Fields[]).map(({ CommonTableExpr: query }) => query as Fields);
@@ -193,7 +193,7 @@ function readWith(clause: Tree | undefined, position: Position): Position {
   return { ...position, names };
 }
 
-function addTable(table: Fields, { effects, names, writes }: Position): void {
+function addTable(table: Fields, { effects, names, writes }: SqlPosition): void {
   const name = tableName(table);
   if (writes) effects.writes.add(name);
   else if (!names.has(name) || table["schemaname"] !== undefined) effects.reads.add(name);
@@ -211,12 +211,12 @@ function joinName(parts: readonly string[]): string {
   return parts.join(".");
 }
 
-function addFunction(name: Tree, { effects }: Position): void {
+function addFunction(name: Tree, { effects }: SqlPosition): void {
   effects.functions.add(joinName(namesIn(name)));
 }
 
 /** `OPERATOR(schema.+)` runs a function that somebody defined, and so does any operator that is not PostgreSQL's own. */
-function addOperator(node: string, fields: Fields, { effects }: Position): void {
+function addOperator(node: string, fields: Fields, { effects }: SqlPosition): void {
   // The parser names this operator `BETWEEN`; it means `<=` and `>=`.
   if (/^AEXPR_(?:NOT_)?BETWEEN/.test(textOf(fields, "kind"))) return;
   const member = node === "A_Expr" ? "name" : node === "SubLink" ? "operName" : "useOp";
@@ -225,7 +225,7 @@ function addOperator(node: string, fields: Fields, { effects }: Position): void 
 }
 
 /** PostgreSQL reads `(x).f` and `alias.f` as `f(x)` if `x` has no column of that name. */
-function addCalledByDot(node: string, fields: Fields, { effects }: Position): void {
+function addCalledByDot(node: string, fields: Fields, { effects }: SqlPosition): void {
   // An alias may be called `pg_catalog`, so here the first part counts too.
   const names = partsOf(fields[node === "ColumnRef" ? "fields" : "indirection"] ?? []);
   const behindDots = node === "ColumnRef" ? names.slice(1).slice(-1) : names;
@@ -286,18 +286,18 @@ function callMayHaveColumn(fields: Fields, name: string): boolean {
 }
 
 /** A type that is not PostgreSQL's own counts as a function of the same name. */
-function addType(fields: Fields, { effects }: Position): void {
+function addType(fields: Fields, { effects }: SqlPosition): void {
   const names = namesIn(fields["names"] ?? []);
   const isKnown = names.length === 1 && types.has(names[0]?.replace(/^_/, "") ?? "");
   if (!isKnown && names.length > 0) effects.functions.add(joinName(names));
 }
 
-function addSample(fields: Fields, { effects }: Position): void {
+function addSample(fields: Fields, { effects }: SqlPosition): void {
   const method = joinName(namesIn(fields["method"] ?? []));
   if (method !== "bernoulli" && method !== "system") effects.functions.add(method);
 }
 
-function addMergeBranch(fields: Fields, { effects }: Position): void {
+function addMergeBranch(fields: Fields, { effects }: SqlPosition): void {
   const action = textOf(fields, "commandType").replace("CMD_", "").toLowerCase();
   if (action !== "nothing") effects.kinds.add(action);
 }
