@@ -55,7 +55,7 @@ export interface Evaluation {
  * @param read its name on receipts: the counter's name, or for one that remembers `name[N]` for the N-th value looked
  *   up
  */
-export type ValueOf = (lookup: Lookup, read: string) => string | undefined;
+export type CounterValueSource = (lookup: Lookup, read: string) => string | undefined;
 
 /**
  * Decides one call as the gate would.
@@ -65,7 +65,7 @@ export type ValueOf = (lookup: Lookup, read: string) => string | undefined;
 export function evaluate(
   policySet: PolicySet,
   { body, key, keyKind, at, mode }: TimedCall,
-  valueOf: ValueOf,
+  valueOf: CounterValueSource,
 ): Result<Evaluation, string> {
   const request = parseCheckRequest(body);
   if (!request.ok) return bad(request.problem.detail);
@@ -87,11 +87,11 @@ export function countersSeen(lookupPlan: LookupPlan, values: readonly (string | 
   }));
 }
 
-function readsOf({ sources }: LookupPlan): readonly CollectedValues[] {
+function readsOf({ sources }: LookupPlan): readonly CounterRead[] {
   return [...sources].flatMap(([name, source]) => soughtOf(name, source));
 }
 
-interface CollectedValues {
+interface CounterRead {
   /** For a person: includes the value that is looked up if the counter remembers values. */
   readonly name: string;
   readonly read: string;
@@ -99,9 +99,9 @@ interface CollectedValues {
   readonly index: number | undefined;
 }
 
-type Source = LookupPlan["sources"] extends ReadonlyMap<string, infer Found> ? Found : never;
+type LookupSource = LookupPlan["sources"] extends ReadonlyMap<string, infer Found> ? Found : never;
 
-function soughtOf(name: string, source: Source): readonly CollectedValues[] {
+function soughtOf(name: string, source: LookupSource): readonly CounterRead[] {
   if (source === "nothing") return [{ name, read: name, index: undefined }];
   if ("error" in source) return [];
   if ("lookup" in source) return [{ name, read: name, index: source.lookup }];

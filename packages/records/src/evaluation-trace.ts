@@ -13,10 +13,10 @@ export interface PartTrace {
   /** The first results, in order. */
   readonly first: readonly Came[];
   /** The context of the last evaluation. */
-  readonly context: EvaluationContext;
+  readonly context: PlanContext;
 }
 
-type EvaluationContext = Parameters<Plan>[0];
+type PlanContext = Parameters<Plan>[0];
 type PartCounts = { -readonly [Part in keyof PartTrace]: PartTrace[Part] } & { readonly first: Came[] };
 
 const keptMax = 8;
@@ -39,7 +39,7 @@ export class EvaluationTrace {
   };
 
   /** Undefined if the part was not evaluated. */
-  seen(core: Core): PartTrace | undefined {
+  findPart(core: Core): PartTrace | undefined {
     return this.#seen.get(core);
   }
 
@@ -53,7 +53,7 @@ export class EvaluationTrace {
     this.#seen.clear();
   }
 
-  #note(core: Core, context: EvaluationContext, came: Came): void {
+  #note(core: Core, context: PlanContext, came: Came): void {
     const counts = this.#seen.getOrInsertComputed(core, () => ({ trues: 0, falses: 0, times: 0, first: [], context }));
     counts.times += 1;
     if ("value" in came && came.value === true) counts.trues += 1;

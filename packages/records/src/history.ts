@@ -169,7 +169,7 @@ async function openGate(base: string, key: string): Promise<OpenHistory> {
   const rows = (await page("limit=1")).at(-1)?.seq ?? 0;
   return {
     rows,
-    scan: (from) => ascending(from, rows, page),
+    scan: (from) => scanAscending(from, rows, page),
     rowsAt: async (numbers) => (await Promise.all(numbers.map((seq) => page(`before=${seq + 1}&limit=1`)))).flat(),
     firstSince: async (at) => ((await page(`until=${at}&limit=1`)).at(-1)?.seq ?? 0) + 1,
     contractText: async (digest) => {
@@ -192,7 +192,7 @@ async function detailOf(answer: Response): Promise<string> {
   }
 }
 
-async function* ascending(
+async function* scanAscending(
   from: number,
   last: number,
   page: (query: string) => Promise<readonly RecordedRow[]>,

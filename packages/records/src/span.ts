@@ -22,19 +22,19 @@ interface SpanRequest {
 }
 
 /** Rows by number. */
-export interface Span {
+export interface RowSpan {
   readonly first: number;
   /** The number after the last row. */
   readonly end: number;
 }
 
 /** The last rows of a time. */
-export interface LastRows extends Span {
+export interface LastRows extends RowSpan {
   /** The earlier rows of that time. */
   readonly leftOut: number;
 }
 
-export const everyRow: Span = { first: 1, end: Infinity };
+export const everyRow: RowSpan = { first: 1, end: Infinity };
 
 /** @param now milliseconds since the epoch: relative times count from it. @throws {BadInput} */
 export function readSpan({ since, until, last }: SpanOptions, now: number): SpanRequest {

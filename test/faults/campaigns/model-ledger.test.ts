@@ -12,7 +12,7 @@ import { openHistory } from "../../../packages/records/src/history.ts";
 import { replayAndFold } from "../../../packages/records/src/deep/deep.ts";
 import { replayCommand } from "../../../packages/records/src/replay/command.ts";
 import { standsOnErased } from "../../../packages/records/src/replay/replay.ts";
-import { otherKind, readRecorded } from "../../../packages/records/src/replay/recorded.ts";
+import { otherKind, readReceiptCheck } from "../../../packages/records/src/replay/recorded.ts";
 import type { PolicySet } from "../../../packages/core/src/contract/mod.ts";
 import { Clock } from "../../../packages/gate/src/server/policy/clock.ts";
 import { openGate } from "../../../packages/gate/src/server/service/gate.ts";
@@ -100,7 +100,7 @@ async function written(data: string): Promise<readonly Found[]> {
   for await (const slice of history.scan(1)) {
     for (const row of slice) {
       if (otherKind(row) !== undefined) continue; // an act about approvals
-      const recorded = readRecorded(row);
+      const recorded = readReceiptCheck(row);
       if (typeof recorded === "string") assert.fail(recorded);
       const { verdict, rule, answered } = recorded.leaf;
       const { observed = [] } = JSON.parse(recorded.outcomeText) as { readonly observed?: readonly Said[] };

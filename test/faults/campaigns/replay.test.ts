@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, suite, test } from "node:test";
-import { replayCommand, type ReplayOptions } from "../../../packages/records/src/replay/command.ts";
+import { replayCommand, type ReplayCommandOptions } from "../../../packages/records/src/replay/command.ts";
 import { loadFunctions, compileMandate, type PolicySet } from "../../../packages/readers/src/contract.ts";
 import { Clock } from "../../../packages/gate/src/server/policy/clock.ts";
 import { openGate } from "../../../packages/gate/src/server/service/gate.ts";
@@ -108,7 +108,7 @@ async function fill(data: string): Promise<void> {
 }
 
 const data = join(folder, "data");
-const plain: ReplayOptions = { examples: "3", json: true };
+const plain: ReplayCommandOptions = { examples: "3", json: true };
 
 suite(`${runs} random checks, seed ${seed}`, async () => {
   await fill(data);

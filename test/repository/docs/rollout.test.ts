@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { explainCommand } from "../../../packages/records/src/explain/command.ts";
-import { replayCommand, type ReplayOptions } from "../../../packages/records/src/replay/command.ts";
+import { replayCommand, type ReplayCommandOptions } from "../../../packages/records/src/replay/command.ts";
 import { reportCommand } from "../../../packages/records/src/report/command.ts";
 import { control } from "../../support/controls/control.ts";
 import { ask, check, key, startGate, temporaryFolder, type Running } from "../../support/gate.ts";
@@ -56,7 +56,7 @@ const names = ["support.yaml", "support-next.yaml"];
 const contracts = (): Record<string, string> => Object.fromEntries(names.map((name) => [name, block(name)]));
 const mandate = "mandate: support-agent\ncontracts: [contracts/support.yaml]\n";
 const tenth = { receipt: "10", contract: "", key: "default", mode: "enforce", json: false };
-const plain: ReplayOptions = { examples: "2", json: false };
+const plain: ReplayCommandOptions = { examples: "2", json: false };
 
 function start(t: TestContext, folder: string, mode: string): Promise<Running> {
   return startGate(t, { folder, contracts: contracts(), mandate, flags: { mode } });
@@ -169,7 +169,7 @@ suite("the sources of receipts for replay and report", () => {
     const [wrongKey, notLines] = ["wrong", "not-lines"].map((name) => join(folder, name));
     writeFileSync(wrongKey ?? "", "no such key");
     writeFileSync(notLines ?? "", '{"seq": 1}\n');
-    const rows: readonly (readonly [Partial<ReplayOptions>, string])[] = [
+    const rows: readonly (readonly [Partial<ReplayCommandOptions>, string])[] = [
       [{ url: gate.address, keyFile: wrongKey }, "wrong-key"],
       [{ url: "http://127.0.0.1:1", keyFile: wrongKey }, "no-gate"],
       [{ file: notLines }, "file-without-receipts"],

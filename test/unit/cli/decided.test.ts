@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import type { Recorded } from "../../../packages/records/src/replay/recorded.ts";
+import type { ReceiptCheck } from "../../../packages/records/src/replay/recorded.ts";
 import { DecidedApprovals } from "../../../packages/records/src/report/decided.ts";
 import { linesMax } from "../../../packages/records/src/report/lines.ts";
 import { makeEvidence } from "../../../packages/core/src/record/entry/evidence.ts";
@@ -29,7 +29,7 @@ class Rows {
   opens(at: number = start, rule = "pay.large"): number {
     this.#seq += 1;
     const leaf = { ...leafOf(this.#seq, null), at, rule };
-    this.report.add({ leaf, trace: { asked: { how: "opened" } } } as unknown as Recorded);
+    this.report.add({ leaf, trace: { asked: { how: "opened" } } } as unknown as ReceiptCheck);
     return this.#seq;
   }
 

@@ -8,7 +8,7 @@ import { suite, test } from "node:test";
 import fc from "fast-check";
 import { Forecast } from "../../../packages/records/src/report/forecast.ts";
 import { Contracts } from "../../../packages/records/src/replay/decide-again.ts";
-import type { Recorded } from "../../../packages/records/src/replay/recorded.ts";
+import type { ReceiptCheck } from "../../../packages/records/src/replay/recorded.ts";
 import { compileMandate } from "../../../packages/readers/src/contract.ts";
 import { good, parseCheckRequest } from "../../../packages/core/src/wire/mod.ts";
 import { control } from "../../support/controls/control.ts";
@@ -53,7 +53,7 @@ const isHuge = ({ usd }: Call): boolean => Number(usd) > 500;
 const ruleOf = (call: Call): string => (isHuge(call) ? "pay.huge" : "pay.large");
 
 /** A check as the report reads it from its row. */
-function recordedOf(call: Call): Recorded {
+function recordedOf(call: Call): ReceiptCheck {
   const { at, usd, note, key = "agent", session = "s", mode = "observe", how } = call;
   const input = `{"usd":${usd}${note === undefined ? "" : `,"note":"${note}"`}}`;
   const request = parseCheckRequest(`{"tool_name":"send","tool_input":${input},"session_id":"${session}"}`);
@@ -67,7 +67,7 @@ function recordedOf(call: Call): Recorded {
     request: request.value,
     tool: request.value.toolName,
     trace: { fired, asked: how && { how } },
-  } as unknown as Recorded;
+  } as unknown as ReceiptCheck;
 }
 
 async function forecastOf(calls: readonly Call[], text: string | undefined = rules): Promise<any> {

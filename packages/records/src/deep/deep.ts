@@ -4,9 +4,9 @@ import { outcomeRows, wholeText } from "../../../core/src/record/entry/mod.ts";
 import { visible } from "../../../core/src/wire/mod.ts";
 import { ledgerHistory } from "../history.ts";
 import type { Difference } from "../replay/decide-again.ts";
-import { inputNotKept, type Recorded } from "../replay/recorded.ts";
+import { inputNotKept, type ReceiptCheck } from "../replay/recorded.ts";
 import { compareWithItself } from "../replay/replay.ts";
-import { VerdictAccumulator, type DeepFound } from "./found.ts";
+import { ReplayTally, type DeepFound } from "./found.ts";
 import { StoredCounters, storedValues } from "./stored-counters.ts";
 
 /**
@@ -19,29 +19,29 @@ import { StoredCounters, storedValues } from "./stored-counters.ts";
  */
 export async function replayAndFold(ledger: LedgerHistory, passed: (seq: number) => void): Promise<DeepFound> {
   const last = ledger.rows;
-  const verdicts = new VerdictAccumulator();
+  const verdicts = new ReplayTally();
   const counters = new StoredCounters(ledger);
   const replayed = await compareWithItself(ledgerHistory(ledger), {
     passed,
     withoutInput,
     agreed: (_, { unknown }) => {
-      verdicts.agreed();
-      counters.unknown(unknown);
+      verdicts.countAgreement();
+      counters.noteUnknown(unknown);
     },
-    skipped: (seq, why) => verdicts.skipped(seq, why),
-    differs: ({ leaf: { seq } }, difference) => verdicts.differed(seq, difference),
+    skipped: (seq, why) => verdicts.countSkip(seq, why),
+    differs: ({ leaf: { seq } }, difference) => verdicts.countDifference(seq, difference),
     settled: (row, outcome, settled) => {
       counters.note(outcome);
       if (settled === undefined || outcome.rules !== outcomeRows.outcomeRules) return;
       const was = wholeText(row.evidence, "effects") ?? "";
       const is = outcomeRows.outcomeEffects(settled.added, settled.taken);
-      if (was !== is) verdicts.differed(row.seq, { what: "effects", was, is });
+      if (was !== is) verdicts.countDifference(row.seq, { what: "effects", was, is });
     },
     uncounted: (counter, row, at) => {
-      counters.uncounted(counter, row, at);
+      counters.noteUncounted(counter, row, at);
       return undefined;
     },
-    folded: (folding) => counters.folded(folding),
+    folded: (folding) => counters.compareEvents(folding),
     lost: () => counters.lose(),
     stored: (lookups, leaf) => storedValues(ledger, lookups, leaf),
   });
@@ -54,7 +54,7 @@ export async function replayAndFold(ledger: LedgerHistory, passed: (seq: number)
  */
 export function withoutInput(
   policySet: PolicySet,
-  { cutInput, leaf, request: { toolName } }: Recorded,
+  { cutInput, leaf, request: { toolName } }: ReceiptCheck,
 ): Difference | string | undefined {
   if (cutInput === undefined) return undefined;
   if (!policySet.tools.has(policySet.aliases.get(toolName) ?? toolName)) return undefined;

@@ -2,7 +2,7 @@ import { exportedContract, scanExport } from "../export/mod.ts";
 import type { History } from "../history.ts";
 import { compareWithItself } from "../replay/replay.ts";
 import { withoutInput } from "./deep.ts";
-import { VerdictAccumulator, type DecidedFound } from "./found.ts";
+import { ReplayTally, type DecidedFound } from "./found.ts";
 
 /**
  * Decides every check of an export again, under the contract that its receipt names. The export must have been verified
@@ -23,13 +23,13 @@ export async function decideExportAgain(
     contractText: (digest) => exportedContract(folder, digest),
     keyDigest: undefined,
   };
-  const verdicts = new VerdictAccumulator();
+  const verdicts = new ReplayTally();
   await compareWithItself(history, {
     passed,
     withoutInput,
-    agreed: () => verdicts.agreed(),
-    skipped: (seq, why) => verdicts.skipped(seq, why),
-    differs: ({ leaf: { seq } }, difference) => verdicts.differed(seq, difference),
+    agreed: () => verdicts.countAgreement(),
+    skipped: (seq, why) => verdicts.countSkip(seq, why),
+    differs: ({ leaf: { seq } }, difference) => verdicts.countDifference(seq, difference),
   });
   return verdicts.summarize(size);
 }

@@ -18,7 +18,7 @@ export interface DecidedFound {
 }
 
 /** Counts the result of each check, and keeps the first of each kind. */
-export class VerdictAccumulator {
+export class ReplayTally {
   readonly #found: { -readonly [Name in keyof Omit<DecidedFound, "rows">]: DecidedFound[Name] } = {
     replayed: 0,
     notReplayable: 0,
@@ -27,16 +27,16 @@ export class VerdictAccumulator {
     firstDiffering: undefined,
   };
 
-  agreed(): void {
+  countAgreement(): void {
     this.#found.replayed += 1;
   }
 
-  skipped(seq: number, why: string): void {
+  countSkip(seq: number, why: string): void {
     this.#found.notReplayable += 1;
     this.#found.firstNotReplayable ??= { seq, why };
   }
 
-  differed(seq: number, { what, was, is }: Difference): void {
+  countDifference(seq: number, { what, was, is }: Difference): void {
     this.#found.differs += 1;
     this.#found.firstDiffering ??= { seq, what, recorded: was, again: is };
   }

@@ -16,11 +16,11 @@ import { outcomeRows, parseLeaf, type Leaf } from "../../../core/src/record/entr
 import { addDecimals } from "../../../core/src/wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import { isAmount } from "../replay/recorded.ts";
-import type { Folding, ReplayLedger } from "../replay/replay-ledger.ts";
+import type { FoldedEvents, ReplayLedger } from "../replay/replay-ledger.ts";
 import type { DeepFound, WrongCounter } from "./found.ts";
 
 /** What is known of a counter that was folded again. */
-interface Refolded {
+interface CounterFold {
   /** Events that were folded into it and are in the ledger. */
   found: number;
   /** Could every row that it was folded from be counted? */
@@ -47,7 +47,7 @@ const unknownCounter = "";
 export class StoredCounters {
   readonly #ledger: LedgerHistory;
   readonly #kept: ReadonlyMap<string, KeptCounter>;
-  readonly #folds = new Map<string, Refolded>();
+  readonly #folds = new Map<string, CounterFold>();
   /** Outcomes that an older gate settled by other rules. */
   readonly #older = new Set<number>();
   readonly #unknown = new Set<string>();
@@ -60,7 +60,7 @@ export class StoredCounters {
   }
 
   /** Notes counters that were unknown when a check was decided. */
-  unknown(digests: readonly string[]): void {
+  noteUnknown(digests: readonly string[]): void {
     for (const digest of digests) this.#unknown.add(digest);
   }
 
@@ -70,7 +70,7 @@ export class StoredCounters {
     if (rules !== outcomeRows.outcomeRules) this.#older.add(seq);
   }
 
-  #foldOf(digest: string): Refolded {
+  #foldOf(digest: string): CounterFold {
     return this.#folds.getOrInsertComputed(digest, () => ({ found: 0, isSure: true, isShort: false }));
   }
 
@@ -86,14 +86,14 @@ export class StoredCounters {
   }
 
   /** Notes a row that a counter cannot count. */
-  uncounted(digest: string, { leaf }: Pick<RecordedRow, "leaf">, at: number): void {
+  noteUncounted(digest: string, { leaf }: Pick<RecordedRow, "leaf">, at: number): void {
     const fold = this.#foldOf(digest);
     if (parseLeaf(leaf) === undefined || at > this.#coveredThrough(digest)) fold.isSure = false;
     fold.isShort = true;
   }
 
   /** Compares events of older rows with those of the ledger. @returns those that the ledger has */
-  async folded(folding: Folding): Promise<readonly StoredEffect[]> {
+  async compareEvents(folding: FoldedEvents): Promise<readonly StoredEffect[]> {
     const { owned, events, mayLack } = folding;
     const digest = counterDigest(owned.counter.identity);
     const fold = this.#foldOf(digest);
@@ -123,14 +123,14 @@ export class StoredCounters {
   }
 
   /** The ledger must have taken back what outcomes took back under each key, and nothing else. */
-  async #checkTaken({ owned, events, through, tables, mayLack }: Folding): Promise<void> {
+  async #checkTaken({ owned, events, through, tables, mayLack }: FoldedEvents): Promise<void> {
     // Only a ledger with outcomes has taken events back.
     if (!this.#hasOutcomes || mayLack) return;
     const byKey = [...Map.groupBy(events, ({ key }) => key)].map(([key, own]) => {
       const counter = counterDigest(owned.counter.identity);
       const query = { counter, key, after: tables.joinedThrough({ counter, key }), before: through + 1 };
       const taken = own.filter(({ takenBy }) => takenBy !== undefined);
-      const expected = [...(tables.taken([query])[0] ?? []), ...taken.map(({ amount }) => amount)];
+      const expected = [...(tables.listTakenAmounts([query])[0] ?? []), ...taken.map(({ amount }) => amount)];
       return { query, expected, row: (taken[0] ?? own[0])?.takenBy ?? through };
     });
     const queries = byKey.map(({ query }) => query);

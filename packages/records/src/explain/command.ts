@@ -4,7 +4,7 @@ import { loadContracts, renderDiagnostics } from "../../../gate/src/server/polic
 import type { Result } from "../../../core/src/wire/mod.ts";
 import { contractOf, openHistory, rowOf, type History, type ReceiptSource } from "../history.ts";
 import { io, BadInput, readText, type Outcome } from "../../../gate/src/cli/mod.ts";
-import type { Recorded } from "../replay/recorded.ts";
+import type { ReceiptCheck } from "../replay/recorded.ts";
 import { readMode } from "../span.ts";
 import { momentOf } from "../time.ts";
 import { EvaluationTrace } from "../evaluation-trace.ts";
@@ -12,7 +12,7 @@ import { erasedText } from "./erased.ts";
 import { countersExplained } from "./counted.ts";
 import { explainCall, givenValues, recordedValues, unknownCounter } from "./explain-call.ts";
 import { callOf, readCheck, receiptExplained } from "./receipt.ts";
-import { explainedJson, explainedText, type Explained } from "./report.ts";
+import { explainedJson, explainedText, type CallExplanation } from "./report.ts";
 
 export interface ExplainOptions extends Omit<ReceiptSource, "folder"> {
   /** A receipt of a ledger, instead of a call in a file. */
@@ -47,7 +47,7 @@ export async function explainCommand(file: string | undefined, options: ExplainO
 
 type CompileFailure = { readonly diagnostics: readonly Diagnostic[] };
 
-async function explainFile(file: string, options: ExplainOptions): Promise<Explained | CompileFailure> {
+async function explainFile(file: string, options: ExplainOptions): Promise<CallExplanation | CompileFailure> {
   const body = await (file === "-" ? textOf(io().stdin) : readText(file));
   const given = readCounters(options.counters);
   const trace = new EvaluationTrace();
@@ -59,7 +59,7 @@ async function explainFile(file: string, options: ExplainOptions): Promise<Expla
   return explainOrRefuse(explainCall(compiled.value, call, trace, givenValues(given, "0")), file);
 }
 
-async function explainReceipt(number: string, options: ExplainOptions): Promise<Explained | CompileFailure> {
+async function explainReceipt(number: string, options: ExplainOptions): Promise<CallExplanation | CompileFailure> {
   if (!/^[1-9][0-9]{0,14}$/.test(number)) throw new BadInput(`--receipt must be a receipt's number, not "${number}"`);
   await using history = await openHistory({ ...options, folder: options.dataDir });
   const row = await rowOf(history, Number(number));
@@ -73,7 +73,7 @@ async function explainReceipt(number: string, options: ExplainOptions): Promise<
   throw new BadInput(erased === undefined ? recorded.problem : `receipt ${number} cannot be explained: ${erased}`);
 }
 
-async function explainRecorded(recorded: Recorded, history: History): Promise<Explained | CompileFailure> {
+async function explainRecorded(recorded: ReceiptCheck, history: History): Promise<CallExplanation | CompileFailure> {
   const { leaf } = recorded;
   const trace = new EvaluationTrace();
   const compiled = await contractOf(history, leaf.contract ?? "", { probe: trace.probe });
@@ -91,7 +91,7 @@ async function explainRecorded(recorded: Recorded, history: History): Promise<Ex
   return { ...found, counters: await countersExplained(found.evaluation.counters, leaf, history, own) };
 }
 
-function explainOrRefuse(found: Result<Explained, string>, source: string): Explained {
+function explainOrRefuse(found: Result<CallExplanation, string>, source: string): CallExplanation {
   if (found.ok) return found.value;
   throw new BadInput(`${source} is refused with 400: ${found.problem}`);
 }

@@ -8,10 +8,10 @@ import { counterDigest } from "../../../gate/src/server/mod.ts";
 /** The value of a counter, and the receipts that it was counted from. */
 export interface CounterExplained extends CounterSeen {
   /** Undefined if it is unknown: without the ledger's secret no key can be recognised. */
-  readonly counted: Counted | undefined;
+  readonly counted: CountedReceipts | undefined;
 }
 
-export interface Counted {
+export interface CountedReceipts {
   readonly receipts: number;
   /** The last of these receipts. */
   readonly last: readonly CountedReceipt[];

@@ -1,16 +1,16 @@
 import type { Lookup, PolicySet } from "../../../core/src/contract/mod.ts";
 import type { Leaf } from "../../../core/src/record/entry/mod.ts";
 import { bad, good, type Result } from "../../../core/src/wire/mod.ts";
-import { evaluate, type TimedCall, type ValueOf } from "../evaluate.ts";
+import { evaluate, type TimedCall, type CounterValueSource } from "../evaluate.ts";
 import type { EvaluationTrace } from "../evaluation-trace.ts";
-import type { Recorded, Trace } from "../replay/recorded.ts";
+import type { ReceiptCheck, RecordedTrace } from "../replay/recorded.ts";
 import type { CounterExplained } from "./counted.ts";
 import { explain } from "./explanation.ts";
-import type { Explained } from "./report.ts";
+import type { CallExplanation } from "./report.ts";
 
 /** A receipt as far as its explanation needs it. */
 export interface ReceiptExplained
-  extends Pick<Leaf, "rule" | "seq" | "verdict">, Pick<Trace, "counters">, Pick<Recorded, "reasonText"> {
+  extends Pick<Leaf, "rule" | "seq" | "verdict">, Pick<RecordedTrace, "counters">, Pick<ReceiptCheck, "reasonText"> {
   /** The contract that it names: `sha256:` and hex digits. */
   readonly contract: string;
 }
@@ -25,9 +25,9 @@ export function explainCall(
   policySet: PolicySet,
   call: TimedCall,
   trace: EvaluationTrace,
-  valueOf: ValueOf,
+  valueOf: CounterValueSource,
   receipt?: ReceiptExplained,
-): Result<Explained, string> {
+): Result<CallExplanation, string> {
   const evaluation = evaluate(policySet, call, valueOf);
   if (!evaluation.ok) return bad(evaluation.problem);
   const counters = evaluation.value.counters.map((counter): CounterExplained => ({ ...counter, counted: undefined }));

@@ -39,7 +39,7 @@ export function explain(evaluation: Evaluation, trace: EvaluationTrace): Explana
 }
 
 function ruleExplained(rule: Requirement | Rule, trace: EvaluationTrace): RuleExplained {
-  const seen = trace.seen(rule.when);
+  const seen = trace.findPart(rule.when);
   const came = cameTo(seen);
   const { verdict = "BLOCK", observed = false } = "verdict" in rule ? rule : {};
   const speaks = came === "error" || came === ("verdict" in rule ? "true" : "false");
@@ -47,12 +47,12 @@ function ruleExplained(rule: Requirement | Rule, trace: EvaluationTrace): RuleEx
     id: rule.id,
     kind: observed ? "observing" : "verdict" in rule ? "rule" : "requirement",
     came,
-    speaks: speaks ? spoken(came === "error" ? "BLOCK" : verdict, rule, seen) : null,
+    speaks: speaks ? explainVerdict(came === "error" ? "BLOCK" : verdict, rule, seen) : null,
     condition: part(rule.when, trace),
   };
 }
 
-function spoken(
+function explainVerdict(
   verdict: Verdict,
   { reason }: Pick<Rule, "reason">,
   seen: PartTrace | undefined,
@@ -89,7 +89,7 @@ function cameTo(seen: PartTrace | undefined): RuleExplained["came"] {
 }
 
 function part(core: Core, trace: EvaluationTrace): PartExplained {
-  const seen = trace.seen(core);
+  const seen = trace.findPart(core);
   const known = core.op === "constant" ? { first: [{ value: core.value }], times: 1 } : { first: [], times: 0 };
   const { first, times } = seen ?? known;
   return {

@@ -57,14 +57,14 @@ const lookMs = 100;
 /** Waits after so many milliseconds of work, while checks go first. */
 type Rest = (workedMs: number) => Promise<void>;
 
-interface Thread {
+interface ExplainThread {
   readonly worker: Worker;
   /** A cell that is 0 while the thread pauses. */
   readonly mayGoOn: Int32Array<SharedArrayBuffer>;
 }
 
 /** A thread that waits, and what ends it. */
-let idle: (Thread & { readonly ending: NodeJS.Timeout }) | undefined;
+let idle: (ExplainThread & { readonly ending: NodeJS.Timeout }) | undefined;
 
 /**
  * Compiling and deciding take up to a second for the largest contracts. In a thread they delay no check while a processor is
@@ -75,7 +75,7 @@ async function inThread(job: ExplainJob, rest: Rest): Promise<Result<string, Ref
   const { worker, mayGoOn } = thread;
   const workMs = "pasted" in job.contract ? workMsMax.pasted : workMsMax.rules;
   const ended = new AbortController();
-  const signal = worked(worker, workMs, ended.signal);
+  const signal = limitWork(worker, workMs, ended.signal);
   try {
     worker.postMessage(job, []);
     for (;;) {
@@ -102,7 +102,7 @@ async function inThread(job: ExplainJob, rest: Rest): Promise<Result<string, Ref
 }
 
 /** Aborts when a thread has worked so long. While it waits for its turn or for a processor, it does not work. */
-function worked(worker: Worker, workMs: number, ended: AbortSignal): AbortSignal {
+function limitWork(worker: Worker, workMs: number, ended: AbortSignal): AbortSignal {
   const over = new AbortController();
   const look = async (): Promise<void> => {
     const before = await workedMs(worker);
@@ -119,7 +119,7 @@ async function workedMs(worker: Worker): Promise<number> {
   return (system + user) / 1000;
 }
 
-async function takeThread(): Promise<Thread> {
+async function takeThread(): Promise<ExplainThread> {
   if (idle === undefined) {
     const mayGoOn = new Int32Array(new SharedArrayBuffer(4));
     const resourceLimits = { maxOldGenerationSizeMb: threadMegabytes };
@@ -142,7 +142,7 @@ function dropIdle(): void {
 }
 
 /** At most one thread waits. It does not keep the process alive. */
-async function giveBack(thread: Thread): Promise<void> {
+async function giveBack(thread: ExplainThread): Promise<void> {
   const { worker } = thread;
   if (idle !== undefined) {
     await worker.terminate();

@@ -2,7 +2,7 @@ import { loadFunctions, type PolicySet } from "../../../core/src/contract/mod.ts
 import { compileContracts, recompile, type CompileOptions } from "../../../readers/src/compile.ts";
 import { renderDiagnostics } from "../../../gate/src/server/policy/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../core/src/wire/mod.ts";
-import { evaluate, type TimedCall, type ValueOf } from "../evaluate.ts";
+import { evaluate, type TimedCall, type CounterValueSource } from "../evaluate.ts";
 import { EvaluationTrace } from "../evaluation-trace.ts";
 import { explainCall, givenValues, recordedValues, unknownCounter, type ReceiptExplained } from "./explain-call.ts";
 import { explainedJson } from "./report.ts";
@@ -73,7 +73,7 @@ async function otherValues(
   receipt: NonNullable<ExplainJob["receipt"]>,
   given: ReadonlyMap<string, string>,
   passed: (() => void) | undefined,
-): Promise<ValueOf> {
+): Promise<CounterValueSource> {
   const known = new Map<string, string | undefined>();
   const compiled = await compile({ rules: receipt.rules }, { passed });
   const evaluation = compiled.ok ? evaluate(compiled.value, call, recordedValues(receipt)) : undefined;
@@ -83,6 +83,6 @@ async function otherValues(
   return (lookup) => known.get(idOf(lookup)) ?? valueGiven(lookup);
 }
 
-function idOf({ counter, key, after }: Parameters<ValueOf>[0]): string {
+function idOf({ counter, key, after }: Parameters<CounterValueSource>[0]): string {
   return JSON.stringify([counter.identity, key, after]);
 }

@@ -1,11 +1,11 @@
 /** A counter's key for a person: `session "s1" of key "default"`, `the gate`, `"wallet-7"`, `the value "bob"`. */
 export function keyText(key: string): string {
-  return (JSON.parse(key) as readonly KeyPart[]).map(partText).join(", ");
+  return (JSON.parse(key) as readonly CounterKeyPart[]).map(partText).join(", ");
 }
 
-type KeyPart = readonly (string | readonly string[])[];
+type CounterKeyPart = readonly (string | readonly string[])[];
 
-function partText([kind, first = "", second = ""]: KeyPart): string {
+function partText([kind, first = "", second = ""]: CounterKeyPart): string {
   switch (kind) {
     case "session":
       return `session ${JSON.stringify(second)} of key ${JSON.stringify(first)}`;

@@ -8,7 +8,7 @@ import { keyText } from "./key.ts";
 import { printRule } from "./print.ts";
 
 /** A call with everything that led to its verdict. */
-export interface Explained {
+export interface CallExplanation {
   readonly call: TimedCall;
   readonly evaluation: Evaluation;
   readonly explanation: Explanation;
@@ -17,7 +17,7 @@ export interface Explained {
   readonly recorded: { readonly seq: number; readonly contract: string; readonly agrees: boolean } | undefined;
 }
 
-export function explainedText({ call, evaluation, explanation, counters, recorded }: Explained): string {
+export function explainedText({ call, evaluation, explanation, counters, recorded }: CallExplanation): string {
   const { decision, answered, prepared } = evaluation;
   const { request } = prepared;
   const who = [
@@ -77,7 +77,7 @@ export function explainedJson({
   explanation,
   counters,
   recorded,
-}: Explained): ExplainedJson & Readonly<Record<string, unknown>> {
+}: CallExplanation): ExplainedJson & Readonly<Record<string, unknown>> {
   const { verdict, rule, reason, final, fired, errors, observed } = evaluation.decision;
   return {
     verdict,

@@ -11,12 +11,12 @@ const mayGoOn = workerData as Int32Array<SharedArrayBuffer>;
 
 port.on("message", async (job: ExplainJob) => {
   let since = performance.now();
-  const passed = (): void => {
+  const pauseIfDue = (): void => {
     if (performance.now() - since < sliceMs) return;
     Atomics.store(mayGoOn, 0, 0);
     port.postMessage(pausing);
     Atomics.wait(mayGoOn, 0, 0);
     since = performance.now();
   };
-  port.postMessage(await explainJob(job, passed));
+  port.postMessage(await explainJob(job, pauseIfDue));
 });

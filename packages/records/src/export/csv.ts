@@ -1,6 +1,6 @@
 /** A line of CSV (RFC 4180): commas, quotes if they are needed, CR and LF at its end. */
 export function csvLine(cells: readonly string[]): string {
-  return `${cells.map((cell) => quoted(guarded(cell))).join(",")}\r\n`;
+  return `${cells.map((cell) => quoteCell(escapeFormula(cell))).join(",")}\r\n`;
 }
 
 /**
@@ -9,10 +9,10 @@ export function csvLine(cells: readonly string[]): string {
  */
 const formula = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
-function guarded(cell: string): string {
+function escapeFormula(cell: string): string {
   return formula.test(cell) ? `'${cell}` : cell;
 }
 
-function quoted(cell: string): string {
+function quoteCell(cell: string): string {
   return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }

@@ -33,18 +33,18 @@ async function readRows(folder: string, bundle: Tile): Promise<readonly Exported
     readBounded(folder, tilePath(bundle), sizesMax.entries),
     readBounded(folder, evidencePath(bundle), sizesMax.evidence),
   ]);
-  if (entries === undefined || evidence === undefined) throw changed(folder);
+  if (entries === undefined || evidence === undefined) throw makeChangedError(folder);
   const leaves = parseBundle(entries) ?? [];
-  if (leaves.length < bundle.width) throw changed(folder);
+  if (leaves.length < bundle.width) throw makeChangedError(folder);
   let lineAt = 0;
   return leaves.slice(0, bundle.width).map((leaf, index) => {
     const lineEnd = evidence.indexOf("\n", lineAt);
-    if (lineEnd === -1) throw changed(folder);
+    if (lineEnd === -1) throw makeChangedError(folder);
     const line = evidence.toString("latin1", lineAt, lineEnd);
     lineAt = lineEnd + 1;
     return { seq: bundle.index * tileWidth + 1 + index, leaf: leaf.toString("utf8"), evidence: line };
   });
 }
 
-const changed = (folder: string): LedgerRefused =>
+const makeChangedError = (folder: string): LedgerRefused =>
   new LedgerRefused(`the export in ${folder} has changed since it was verified: verify it again`);

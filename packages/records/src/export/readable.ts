@@ -89,7 +89,7 @@ async function writeFile(lines: Readable, file: string): Promise<void> {
   }
 }
 
-interface Wanted {
+interface ReadableRange {
   readonly format: ReadableFormat;
   readonly first: number;
   readonly last: number;
@@ -97,7 +97,7 @@ interface Wanted {
 
 async function* linesOf(
   history: LedgerHistory,
-  { format, first, last }: Wanted,
+  { format, first, last }: ReadableRange,
   written: { rows: number },
   passed: (row: number) => void,
 ): AsyncGenerator<string> {
@@ -112,7 +112,7 @@ async function* linesOf(
 }
 
 /** A row with its leaf and its call, from disclosures whose digests are recomputed. */
-interface ReadRow extends Pick<StoredRow, "evidence" | "seq"> {
+interface ReadableRow extends Pick<StoredRow, "evidence" | "seq"> {
   readonly leaf: Leaf;
   readonly hash: string;
   readonly call: ReturnType<typeof readCall>;
@@ -121,7 +121,7 @@ interface ReadRow extends Pick<StoredRow, "evidence" | "seq"> {
 type Cell = string | number | null | readonly string[];
 
 /** The readable fields of a row, in their order. */
-const readableFields: Readonly<Record<string, (row: ReadRow) => Cell>> = {
+const readableFields: Readonly<Record<string, (row: ReadableRow) => Cell>> = {
   seq: ({ seq }) => seq,
   at: ({ leaf }) => new Date(leaf.at).toISOString(),
   act: ({ leaf }) => leaf.act,
@@ -162,7 +162,7 @@ function jsonOf(row: StoredRow): string {
   return `${JSON.stringify(fields).slice(0, -1)},${alias}${inputs},"platform":${platform}}\n`;
 }
 
-function readable({ seq, leaf: text, evidence }: StoredRow): ReadRow {
+function readable({ seq, leaf: text, evidence }: StoredRow): ReadableRow {
   const leaf = parseLeaf(text);
   if (leaf === undefined || evidenceDigest(evidence) !== leaf.evidence)
     throw new LedgerRefused(`row ${seq} was changed after it was written: run \`svc-gate verify\``);

@@ -68,11 +68,14 @@ export async function verifyExport(options: VerifyExportOptions): Promise<Export
   };
 }
 
-type Opened = Pick<ExportReport, "checkpoint" | "cosignedBy" | "problem" | "signedBy">;
+type CheckpointReport = Pick<ExportReport, "checkpoint" | "cosignedBy" | "problem" | "signedBy">;
 
-async function openCheckpoint({ folder, keys, witnesses }: VerifyExportOptions): Promise<Opened> {
+async function openCheckpoint({ folder, keys, witnesses }: VerifyExportOptions): Promise<CheckpointReport> {
   const head = { checkpoint: undefined as Checkpoint | undefined, signedBy: noKeys, cosignedBy: noKeys };
-  const reportProblem = (code: ExportProblem, text: string): Opened => ({ ...head, problem: { code, row: 0, text } });
+  const reportProblem = (code: ExportProblem, text: string): CheckpointReport => ({
+    ...head,
+    problem: { code, row: 0, text },
+  });
   const bytes = await readBounded(folder, checkpointName, sizesMax.checkpoint);
   if (bytes === undefined) return reportProblem("checkpoint", notThere(checkpointName, sizesMax.checkpoint));
   const note = isUtf8(bytes) ? parseNote(bytes.toString("utf8")) : undefined;

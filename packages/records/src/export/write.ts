@@ -26,7 +26,7 @@ import { FlushedFiles } from "./files.ts";
 import { checkpointName, contractPath, evidencePath, hintName, hintText, readHint } from "./layout.ts";
 
 /** The result of writing an export. */
-export interface Exported {
+export interface ExportResult {
   readonly log: string;
   readonly size: number;
   /** The number of rows that the export had before. */
@@ -57,7 +57,7 @@ export async function writeExport(
   { history, note }: ExportSource,
   folder: string,
   passed: (row: number) => void,
-): Promise<Exported> {
+): Promise<ExportResult> {
   const { name: log, signer: vkey = "" } = history;
   const head = readHead(note, history);
   const old = await openFolder(folder, log);
@@ -67,7 +67,7 @@ export async function writeExport(
         "the ledger lost rows, or it is an old copy",
     );
   const files = new FlushedFiles(folder);
-  const writing = await Writing.start(history, files, old);
+  const writing = await ExportWriter.start(history, files, old);
   try {
     await writing.through(head, passed);
     await files.flush();
@@ -139,7 +139,7 @@ async function makeFolder(folder: string): Promise<void> {
 const startOf = (size: number): number => size - (size % tileWidth);
 
 /** Writes rows of a ledger into files. */
-class Writing {
+class ExportWriter {
   readonly #history: LedgerHistory;
   readonly #files: FlushedFiles;
   readonly #old: OldExport;
@@ -165,13 +165,13 @@ class Writing {
     this.#open = open;
   }
 
-  static async start(history: LedgerHistory, files: FlushedFiles, old: OldExport): Promise<Writing> {
+  static async start(history: LedgerHistory, files: FlushedFiles, old: OldExport): Promise<ExportWriter> {
     const start = startOf(old.size);
     const frontier = new Frontier(start, await frontierRoots(history.hashes, start));
     // Level 0 starts a new tile here; the levels above continue their tiles.
     const above = levelsOf(start).slice(1);
     const open = [[], ...(await Promise.all(above.map((level) => openTile(history.hashes, level, start))))];
-    const writing = new Writing(history, files, old, { frontier, open });
+    const writing = new ExportWriter(history, files, old, { frontier, open });
     writing.#compareWithOld();
     return writing;
   }

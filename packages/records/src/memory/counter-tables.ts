@@ -18,7 +18,7 @@ export interface Lookback {
 export type LookbackOf = (definition: string, now: number) => Lookback;
 
 /** The events of one counter under one key, in the order of their times, each with the total up to it. */
-interface Series {
+interface EventSeries {
   readonly counter: string;
   readonly key: string;
   readonly at: number[];
@@ -34,7 +34,7 @@ interface Series {
 export class CounterTables {
   readonly #lookbackOf: LookbackOf | undefined;
   readonly #counters = new Map<string, KeptCounter>();
-  readonly #series = new Map<string, Series>();
+  readonly #series = new Map<string, EventSeries>();
   /** By row. */
   readonly #reservations = new Map<number, readonly StoredEffect[]>();
   /** The number of events in memory. */
@@ -57,7 +57,7 @@ export class CounterTables {
   /** The tables of events, of amounts that are held, and of events that were taken back. No checksum is kept. */
   get entries(): { readonly [T in "effects" | "holds" | "withdrawals"]: () => readonly TableEntry<T>[] } {
     const all = [...this.#series.values()];
-    const idOf = ({ counter }: Pick<Series, "counter">): number => this.#counters.get(counter)?.id ?? -1;
+    const idOf = ({ counter }: Pick<EventSeries, "counter">): number => this.#counters.get(counter)?.id ?? -1;
     return {
       effects: () =>
         all.flatMap((series) =>
@@ -124,9 +124,9 @@ export class CounterTables {
     return this.#series.get(nameOf(of))?.taken.some((each) => each.seq === seq && each.at === at) === true;
   }
 
-  #seriesOf(of: Pick<StoredEffect, "counter" | "key">): Series {
+  #seriesOf(of: Pick<StoredEffect, "counter" | "key">): EventSeries {
     const { counter, key } = of;
-    const empty = (): Series => ({
+    const empty = (): EventSeries => ({
       counter,
       key,
       at: [],
@@ -139,7 +139,7 @@ export class CounterTables {
     return this.#series.getOrInsertComputed(nameOf(of), empty);
   }
 
-  #reserve(effect: StoredEffect, { reserved }: Series): void {
+  #reserve(effect: StoredEffect, { reserved }: EventSeries): void {
     const known = this.readReservations(effect.seq);
     if (known.some((each) => nameOf(each) === nameOf(effect))) return;
     this.#reservations.set(effect.seq, [...known, effect]);
@@ -203,7 +203,7 @@ export class CounterTables {
   }
 
   /** Like `takenIn`. */
-  taken(queries: readonly TakenQuery[]): readonly (readonly string[])[] {
+  listTakenAmounts(queries: readonly TakenQuery[]): readonly (readonly string[])[] {
     return queries.map(({ after, before, ...of }) =>
       (this.#series.get(nameOf(of))?.taken ?? [])
         .filter(({ at, takenBy = 0 }) => at > after && takenBy < before)
@@ -235,25 +235,25 @@ function nameOf({ counter, key }: Pick<StoredEffect, "counter" | "key">): string
 }
 
 /** The time and the total of the latest event. */
-function latestOf({ at, totals, joined }: Series): readonly [at: number, total: string] | undefined {
+function latestOf({ at, totals, joined }: EventSeries): readonly [at: number, total: string] | undefined {
   const [time, total] = [at.at(-1), totals.at(-1)];
   if (time !== undefined && total !== undefined) return [time, total];
   return joined && [joined.at, joined.total];
 }
 
 /** The total of the events before an index. */
-function totalBefore({ totals, joined }: Series, index: number): string | undefined {
+function totalBefore({ totals, joined }: EventSeries, index: number): string | undefined {
   return index === 0 ? joined?.total : totals[index - 1];
 }
 
 /** The total of the events at or before a time; undefined if there is none. */
-function totalThrough(series: Series, at: number): string | undefined {
+function totalThrough(series: EventSeries, at: number): string | undefined {
   const index = firstAt(series, at, Infinity);
   return index === 0 && (series.joined?.at ?? 0) > at ? undefined : totalBefore(series, index);
 }
 
 /** The index of the first event at a position or after it. */
-function firstAt({ at: times, seq: rows }: Series, at: number, seq: number): number {
+function firstAt({ at: times, seq: rows }: EventSeries, at: number, seq: number): number {
   let [low, high] = [0, times.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -265,7 +265,7 @@ function firstAt({ at: times, seq: rows }: Series, at: number, seq: number): num
 }
 
 /** Joins the events at or before a time, without those that were taken back. */
-function join(series: Series, through: number): void {
+function join(series: EventSeries, through: number): void {
   const count = firstAt(series, through, Infinity);
   const [at, total] = [series.at[count - 1], series.totals[count - 1]];
   removeFirst(series, count);
@@ -274,7 +274,7 @@ function join(series: Series, through: number): void {
 }
 
 /** Removes the events at or before a time, as if they had never been. */
-function reset(series: Series, through: number): void {
+function reset(series: EventSeries, through: number): void {
   const count = firstAt(series, through, Infinity);
   const gone = totalBefore(series, count);
   removeFirst(series, count);
@@ -283,17 +283,17 @@ function reset(series: Series, through: number): void {
   if (gone !== undefined) subtract(series, gone);
 }
 
-function removeFirst({ at, seq, totals }: Series, count: number): void {
+function removeFirst({ at, seq, totals }: EventSeries, count: number): void {
   for (const column of [at, seq, totals]) column.splice(0, count);
 }
 
-function removeTaken({ taken }: Series, through: number): readonly StoredEffect[] {
+function removeTaken({ taken }: EventSeries, through: number): readonly StoredEffect[] {
   const gone = taken.filter(({ at }) => at <= through);
   if (gone.length > 0) taken.splice(0, Infinity, ...taken.filter(({ at }) => at > through));
   return gone;
 }
 
-function subtract(series: Series, amount: string): void {
+function subtract(series: EventSeries, amount: string): void {
   for (const [index, total] of series.totals.entries()) series.totals[index] = withoutTaken(total, [amount]);
   const { joined } = series;
   if (joined !== undefined) series.joined = { ...joined, total: withoutTaken(joined.total, [amount]) };

@@ -25,14 +25,14 @@ import {
 } from "../../../gate/src/ledger/engine.ts";
 import type { StoredCounter } from "../../../gate/src/ledger/engine.ts";
 import { withPromises, type TableEntry, type Tables } from "../../../gate/src/ledger/engine.ts";
-import { keptApprovals, MemoryReads } from "./reads.ts";
-import { MemoryTables } from "./tables.ts";
+import { keptApprovals, MemoryTables } from "./reads.ts";
+import { MemoryLedger } from "./tables.ts";
 
 /** The most approvals that are read at once: as many as may be open. */
 const dueMax = 10_000;
 
 /** @throws {LedgerRefused} if the ledger is open already */
-export function openMemory(tables: MemoryTables = new MemoryTables()): MemoryStore {
+export function openMemory(tables: MemoryLedger = new MemoryLedger()): MemoryStore {
   if (tables.isOpen) throw new LedgerRefused("another gate is serving the ledger in memory");
   tables.isOpen = true;
   return new MemoryStore(tables);
@@ -44,11 +44,11 @@ export class MemoryStore implements LedgerStore {
   readonly tables: Tables;
   readonly keyNotes: KeyNotes;
   readonly deliveries: DeliveryNotes;
-  readonly #tables: MemoryTables;
+  readonly #tables: MemoryLedger;
   #headLeaf: string | undefined;
   #changed: number;
 
-  constructor(tables: MemoryTables) {
+  constructor(tables: MemoryLedger) {
     const { log, counterSecret, rows, head, signer, mode, firstKey, deliveries, uses } = tables;
     this.#tables = tables;
     this.#headLeaf = head?.leaf;
@@ -66,7 +66,7 @@ export class MemoryStore implements LedgerStore {
       hasApprovals: tables.hasApprovals,
     };
     tables.wasOpened = true;
-    this.tables = withPromises(new MemoryReads(tables));
+    this.tables = withPromises(new MemoryTables(tables));
     this.keyNotes = {
       keepFirst: async (note) => void (tables.firstKey = note),
       uses: async () => uses,
@@ -169,7 +169,7 @@ function lastChange(rows: readonly StoredRow[]): number | undefined {
 }
 
 /** Forgets parts of checks, and the approvals of these checks but denials that hold without their call. */
-function erase({ rows, kept: { approvals }, counters }: MemoryTables, { parts, rows: ranges }: Erasure): void {
+function erase({ rows, kept: { approvals }, counters }: MemoryLedger, { parts, rows: ranges }: Erasure): void {
   const gone = parts.includes("call") ? erasedColumns : {};
   for (const [from, to] of ranges) {
     for (let seq = from; seq <= to; seq += 1) {
@@ -183,7 +183,7 @@ function erase({ rows, kept: { approvals }, counters }: MemoryTables, { parts, r
   }
 }
 
-function keepRepeats(tables: MemoryTables, repeats: readonly StoredRepeat[]): void {
+function keepRepeats(tables: MemoryLedger, repeats: readonly StoredRepeat[]): void {
   for (const repeat of repeats) tables.keep("repeats", repeat);
   const oldest = (repeats[0]?.at ?? -Infinity) - limits.repeatWithinMs;
   const { repeats: kept } = tables.kept;
@@ -191,13 +191,13 @@ function keepRepeats(tables: MemoryTables, repeats: readonly StoredRepeat[]): vo
   for (const { id } of old.toSorted((one, other) => one.at - other.at).slice(0, repeatsDeletedMax)) kept.delete(id);
 }
 
-function dueApprovals(tables: MemoryTables, at: number): readonly KeptApproval[] {
+function dueApprovals(tables: MemoryLedger, at: number): readonly KeptApproval[] {
   const due = keptApprovals(tables, (each) => isOpen(each) && (each.ends ?? Infinity) <= at);
   const endOf = ({ row }: KeptApproval): number => tables.kept.approvals.get(String(row.seq))?.ends ?? 0;
   return due.toSorted((one, other) => endOf(one) - endOf(other)).slice(0, dueMax);
 }
 
-function findApprovals(tables: MemoryTables, { attaches, rows, keys, at }: ApprovalLookup): ApprovalsFound {
+function findApprovals(tables: MemoryLedger, { attaches, rows, keys, at }: ApprovalLookup): ApprovalsFound {
   const mattersAt = ({ ends }: TableEntry<"approvals">): boolean => ends !== null && ends > at;
   const kept = keptApprovals(
     tables,

@@ -24,17 +24,17 @@ import {
   type ColumnValue,
   type WaitingApprovals,
 } from "../../../gate/src/ledger/engine.ts";
-import type { MemoryTables } from "./tables.ts";
+import type { MemoryLedger } from "./tables.ts";
 
 /** Rows of one slice of a long read, and their characters. */
 const sliceRows = 512;
 const sliceCharacters = 1_000_000;
 
 /** Reads the tables in memory. Reads of events, and by other columns than the key, pass the whole table. */
-export class MemoryReads implements WithoutPromises<Tables> {
-  readonly #tables: MemoryTables;
+export class MemoryTables implements WithoutPromises<Tables> {
+  readonly #tables: MemoryLedger;
 
-  constructor(tables: MemoryTables) {
+  constructor(tables: MemoryLedger) {
     this.#tables = tables;
   }
 
@@ -64,7 +64,7 @@ export class MemoryReads implements WithoutPromises<Tables> {
     const all = table === "receipts" ? sliceOf(this.#tables.rows, Math.max(Number(from), 0), 1) : this.#entries(table);
     const entries = (all as readonly TableEntry<T>[]).map((entry) => ({ entry, key: keyIn(table, entry) }));
     const within = entries.filter(({ key }) => isWithin(key)).toSorted((one, other) => compare(one.key, other.key));
-    return within.slice(0, limit).map(({ entry }) => selected(entry, columns));
+    return within.slice(0, limit).map(({ entry }) => selectColumns(entry, columns));
   }
 
   at<T extends TableName, C extends Column<T>>(
@@ -75,7 +75,7 @@ export class MemoryReads implements WithoutPromises<Tables> {
     const find = this.#finder(table);
     return keys.map((key) => {
       const entry = find(key);
-      return entry && selected(entry, columns);
+      return entry && selectColumns(entry, columns);
     });
   }
 
@@ -120,7 +120,7 @@ export class MemoryReads implements WithoutPromises<Tables> {
       counters: () => counters.counters.map(counterEntry),
       ...counters.entries,
     };
-    const entries = all[table]?.() ?? this.#tables.kept[table as keyof MemoryTables["kept"]].values();
+    const entries = all[table]?.() ?? this.#tables.kept[table as keyof MemoryLedger["kept"]].values();
     return [...entries] as readonly TableEntry<T>[];
   }
 
@@ -157,7 +157,7 @@ export class MemoryReads implements WithoutPromises<Tables> {
   }
 }
 
-function selected<Any, C extends keyof Any>(entry: Any, columns: readonly C[] | undefined): Pick<Any, C> {
+function selectColumns<Any, C extends keyof Any>(entry: Any, columns: readonly C[] | undefined): Pick<Any, C> {
   return columns === undefined
     ? entry
     : (Object.fromEntries(columns.map((name) => [name, entry[name]])) as Pick<Any, C>);
@@ -165,7 +165,7 @@ function selected<Any, C extends keyof Any>(entry: Any, columns: readonly C[] | 
 
 /** The approvals that fit, with the rows that asked. */
 export function keptApprovals(
-  { kept, rows }: MemoryTables,
+  { kept, rows }: MemoryLedger,
   isWanted: (approval: TableEntry<"approvals">) => boolean,
 ): readonly KeptApproval[] {
   return [...kept.approvals.values()].filter(isWanted).flatMap(({ seq, record }) => {

@@ -8,7 +8,7 @@ type KeptEntries = {
 };
 
 /** What a ledger in memory consists of. It can be opened again after a close. */
-export class MemoryTables {
+export class MemoryLedger {
   readonly log: string;
   readonly counterSecret: string = randomBytes(32).toString("hex");
   readonly rows: StoredRow[] = [];

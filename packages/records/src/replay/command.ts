@@ -5,11 +5,11 @@ import { BadInput, type Outcome } from "../../../gate/src/cli/mod.ts";
 import { showProgress } from "../../../gate/src/cli/progress.ts";
 import { readMode, readSpan, rowsWithin, type SpanOptions } from "../span.ts";
 import type { Difference } from "./decide-again.ts";
-import { agreementText, comparisonText, sorted, type Disagreement, type Skipped } from "./print.ts";
+import { agreementText, comparisonText, sortGroups, type Disagreement, type SkippedRows } from "./print.ts";
 import { decideAllAgain, compareWithItself } from "./replay.ts";
 import { VerdictChanges } from "./verdict-changes.ts";
 
-export interface ReplayOptions extends Omit<ReceiptSource, "folder">, SpanOptions {
+export interface ReplayCommandOptions extends Omit<ReceiptSource, "folder">, SpanOptions {
   /** A contract or mandate to decide under, instead of those that were in force. */
   readonly contract?: string | undefined;
   readonly mode?: string | undefined;
@@ -22,7 +22,7 @@ export interface ReplayOptions extends Omit<ReceiptSource, "folder">, SpanOption
 /**
  * `svc-gate replay`: decides recorded receipts again, under the contracts that were in force or under another contract.
  */
-export async function replayCommand(folder: string, options: ReplayOptions): Promise<Outcome> {
+export async function replayCommand(folder: string, options: ReplayCommandOptions): Promise<Outcome> {
   const examples = readCount(options.examples);
   const mode = options.mode === undefined ? undefined : readMode(options.mode);
   const field = readField(options.sum);
@@ -98,11 +98,11 @@ async function comparison(history: History, options: ComparisonOptions): Promise
 }
 
 function comparisonJson(counts: VerdictChanges, skips: Skips): object {
-  const groups = (of: VerdictChanges["byRule"]): object => sorted(of).map(([name, share]) => ({ name, ...share }));
+  const groups = (of: VerdictChanges["byRule"]): object => sortGroups(of).map(([name, share]) => ({ name, ...share }));
   return {
     decided: counts.decided,
     changed: counts.changed,
-    changes: sorted(counts.changes).map(([, change]) => change),
+    changes: sortGroups(counts.changes).map(([, change]) => change),
     by_rule: groups(counts.byRule),
     by_tool: groups(counts.byTool),
     by_session: groups(counts.bySession),
@@ -120,7 +120,7 @@ class Skips {
     this.#reasons.getOrInsertComputed(why, () => ({ receipts: 0, first: seq })).receipts += 1;
   }
 
-  get found(): Skipped {
+  get found(): SkippedRows {
     return { receipts: this.#receipts, reasons: this.#reasons };
   }
 

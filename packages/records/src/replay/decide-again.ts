@@ -13,7 +13,7 @@ import { outcomeRows } from "../../../core/src/record/entry/mod.ts";
 import { canonical, type Canonical, type Verdict } from "../../../core/src/wire/mod.ts";
 import { contractOf, type ContractSource, type History } from "../history.ts";
 import { recordedJudge, type JudgeOptions } from "./recorded-judge.ts";
-import type { Recorded } from "./recorded.ts";
+import type { ReceiptCheck } from "./recorded.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 
 /** A repeated decision, with the values to compare. */
@@ -35,7 +35,7 @@ export interface Again {
 export async function decideAgain(
   ledger: ReplayLedger,
   policy: ActivePolicy,
-  recorded: Recorded,
+  recorded: ReceiptCheck,
   options: JudgeOptions = {},
 ): Promise<Again> {
   const { leaf, request, keyKind } = recorded;
@@ -83,7 +83,7 @@ export class Contracts {
 }
 
 /** The difference between a receipt and the repeated decision; undefined if they agree. */
-export function difference(recorded: Recorded, again: Again, history: History): Difference | undefined {
+export function difference(recorded: ReceiptCheck, again: Again, history: History): Difference | undefined {
   const { leaf, reasonText, outcomeText } = recorded;
   const { answered, decision, entry } = again;
   const parts: readonly (readonly [what: string, was: string | null, is: string])[] = [
@@ -118,15 +118,15 @@ export interface Difference {
 
 /** Without the ledger's secret, keys cannot be compared: amounts and counters still are. */
 function effectsOf(
-  { effects: was, effectsText: text }: Recorded,
+  { effects: was, effectsText: text }: ReceiptCheck,
   { effects }: Again,
   { keyDigest }: History,
 ): readonly [was: string, is: string] {
   if (keyDigest !== undefined || effects.length === 0) return [text, outcomeRows.effectsText(effects)];
-  return [unordered(was), unordered(effects)];
+  return [formatEffects(was), formatEffects(effects)];
 }
 
-function unordered(effects: readonly Pick<StoredEffect, "amount" | "counter">[]): string {
+function formatEffects(effects: readonly Pick<StoredEffect, "amount" | "counter">[]): string {
   return effects
     .map(({ amount, counter }) => `${counter} ${amount}`)
     .toSorted()

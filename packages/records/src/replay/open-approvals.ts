@@ -3,7 +3,7 @@ import { askOf, endedAsk, endedBy, wholeText, type Leaf } from "../../../core/sr
 import type { RecordedRow } from "../history.ts";
 
 /** An approval that is open, by the row that asked. */
-interface OpenApproval {
+interface OpenApprovalRow {
   readonly row: RecordedRow;
   readonly leaf: Leaf;
 }
@@ -11,7 +11,7 @@ interface OpenApproval {
 /** The approvals that are open while rows are replayed. */
 export class OpenApprovals {
   /** By the row that asked: only these rows hold amounts. */
-  readonly rows: Map<number, OpenApproval> = new Map();
+  readonly rows: Map<number, OpenApprovalRow> = new Map();
   /** The keys of checks whose outcome was erased. They may have ended approvals; the acts after the checks say so. */
   readonly #doubted = new Set<string | null>();
   #isAfterAct = false;
@@ -45,7 +45,7 @@ export class OpenApprovals {
   }
 
   /** The approvals that erased checks may have ended. */
-  get doubtful(): readonly OpenApproval[] {
+  get doubtful(): readonly OpenApprovalRow[] {
     return this.#doubted.size === 0 ? [] : [...this.rows.values()].filter(({ leaf }) => this.#doubted.has(leaf.key));
   }
 }

@@ -1,9 +1,15 @@
 import { addDecimals, visible } from "../../../core/src/wire/mod.ts";
 import type { Difference } from "./decide-again.ts";
-import { otherGroups, type VerdictChange, type Example, type Share, type VerdictChanges } from "./verdict-changes.ts";
+import {
+  otherGroups,
+  type VerdictChange,
+  type ChangeExample,
+  type ReceiptTotals,
+  type VerdictChanges,
+} from "./verdict-changes.ts";
 
 /** Rows that could not be decided again, and why. */
-export interface Skipped {
+export interface SkippedRows {
   readonly receipts: number;
   readonly reasons: ReadonlyMap<string, { readonly receipts: number; readonly first: number }>;
 }
@@ -18,7 +24,7 @@ export interface AgreementFound {
   readonly disagreements: number;
   /** The first of these rows. */
   readonly shown: readonly Disagreement[];
-  readonly skipped: Skipped;
+  readonly skipped: SkippedRows;
 }
 
 export function agreementText({ agreed, disagreements, shown, skipped }: AgreementFound): string {
@@ -38,7 +44,7 @@ export interface ComparisonFound {
   readonly contract: string;
   readonly counts: VerdictChanges;
   readonly field: string | undefined;
-  readonly skipped: Skipped;
+  readonly skipped: SkippedRows;
 }
 
 export function comparisonText({ contract, counts, field, skipped }: ComparisonFound): string {
@@ -48,13 +54,13 @@ export function comparisonText({ contract, counts, field, skipped }: ComparisonF
   const title = `${plural(decided)} decided as if ${contract} had been in force: ${changing}`;
   if (changed === 0) return [title, ...skippedText(skipped)].join("\n");
   const head = ["receipts", ...(field === undefined ? [] : [`sum of ${field}`])];
-  const share = (group: Share): readonly string[] => [
+  const share = (group: ReceiptTotals): readonly string[] => [
     String(group.receipts),
     ...(field === undefined ? [] : [group.sum]),
   ];
   const figures = { head, share };
   const examples = [...counts.examples.values()].flat();
-  const changes = sorted(counts.changes).map(([, change]) => [change.was, change.wouldBe, ...share(change)]);
+  const changes = sortGroups(counts.changes).map(([, change]) => [change.was, change.wouldBe, ...share(change)]);
   return [
     title,
     "",
@@ -82,24 +88,26 @@ const groupsShown = 10;
 
 function groupsText(
   title: string,
-  groups: ReadonlyMap<string, Share>,
-  figures: { readonly head: readonly string[]; readonly share: (group: Share) => readonly string[] },
+  groups: ReadonlyMap<string, ReceiptTotals>,
+  figures: { readonly head: readonly string[]; readonly share: (group: ReceiptTotals) => readonly string[] },
 ): readonly string[] {
-  const all = sorted(groups);
+  const all = sortGroups(groups);
   const rows = all.slice(0, groupsShown).map(([name, group]) => [visible(name), ...figures.share(group)]);
   const more = all.length > groupsShown ? [`  and ${all.length - groupsShown} more (--json has all)`] : [];
   return ["", ...columns([[title, ...figures.head], ...rows]), ...more];
 }
 
 /** The largest groups first, the combined rest last. */
-export function sorted<Group extends Share>(groups: ReadonlyMap<string, Group>): readonly (readonly [string, Group])[] {
+export function sortGroups<Group extends ReceiptTotals>(
+  groups: ReadonlyMap<string, Group>,
+): readonly (readonly [string, Group])[] {
   return [...groups].toSorted(
     ([a, x], [b, y]) =>
       Number(a === otherGroups) - Number(b === otherGroups) || y.receipts - x.receipts || (a < b ? -1 : 1),
   );
 }
 
-function exampleText({ seq, tool, session, was, wouldBe }: Example): string {
+function exampleText({ seq, tool, session, was, wouldBe }: ChangeExample): string {
   return [
     `  receipt ${seq}: ${visible(tool)}${session === null ? "" : `, session ${visible(session)}`}`,
     `    was       ${was.verdict}  ${visible(was.rule)}: ${visible(was.reason)}`,
@@ -107,7 +115,7 @@ function exampleText({ seq, tool, session, was, wouldBe }: Example): string {
   ].join("\n");
 }
 
-export function skippedText({ receipts, reasons }: Skipped): readonly string[] {
+export function skippedText({ receipts, reasons }: SkippedRows): readonly string[] {
   if (receipts === 0) return [];
   return [
     "",

@@ -8,7 +8,7 @@ import type {
 } from "../../../gate/src/server/mod.ts";
 import { PendingCounters, type CheckEntry, type StoredEffect } from "../../../gate/src/ledger/mod.ts";
 import { addDecimals, answeredVerdict, type Verdict } from "../../../core/src/wire/mod.ts";
-import type { Recorded, Trace } from "./recorded.ts";
+import type { ReceiptCheck, RecordedTrace } from "./recorded.ts";
 import type { ReplayLedger } from "./replay-ledger.ts";
 
 /** A transaction that decides one recorded call and keeps nothing. */
@@ -21,7 +21,7 @@ class ReplayTransaction implements DecidingTransaction {
   entry: CheckEntry | undefined;
   effects: readonly StoredEffect[] = [];
 
-  constructor(ledger: ReplayLedger, { at, seq }: Recorded["leaf"]) {
+  constructor(ledger: ReplayLedger, { at, seq }: ReceiptCheck["leaf"]) {
     this.head = { seq: seq - 1, hash: "", at };
     this.#at = at;
     const values = async (lookups: Parameters<ReplayLedger["tables"]["value"]>[0][]) =>
@@ -64,7 +64,7 @@ export interface RecordedJudge extends BatchJudge {
 export function recordedJudge(
   ledger: ReplayLedger,
   policy: ActivePolicy,
-  { leaf, trace: { asked = {} } }: Recorded,
+  { leaf, trace: { asked = {} } }: ReceiptCheck,
   { underAnother = false, values: known, without = [] }: JudgeOptions,
 ): RecordedJudge {
   const transaction = new ReplayTransaction(ledger, leaf);
@@ -106,7 +106,7 @@ export function recordedJudge(
 }
 
 /** The answer to a call, with what a stop, a person or an approval did to it. */
-function answerOnRecord(byMode: Verdict, how: NonNullable<Trace["asked"]>["how"]): Verdict {
+function answerOnRecord(byMode: Verdict, how: NonNullable<RecordedTrace["asked"]>["how"]): Verdict {
   if (how === "stopped") return "BLOCK";
   if ((how === "used" || how === "grant") && byMode !== "BLOCK") return "ALLOW";
   return (how === "denied" || how === "closed") && byMode === "ESCALATE" ? "BLOCK" : byMode;

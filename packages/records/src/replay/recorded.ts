@@ -16,7 +16,7 @@ import { readResume } from "../../../gate/src/ledger/mod.ts";
 import type { RecordedRow } from "../history.ts";
 
 /** A check, as its receipt describes it. */
-export interface Recorded {
+export interface ReceiptCheck {
   readonly row: RecordedRow;
   readonly leaf: Leaf;
   /** The call as it was sent: its contract resolves an alias again. */
@@ -28,7 +28,7 @@ export interface Recorded {
   /** The marker of an input that was not stored whole; `request.toolInput` is then empty. */
   readonly cutInput: ReturnType<typeof readCutInput>;
   readonly reason: string;
-  readonly trace: Trace;
+  readonly trace: RecordedTrace;
   readonly effects: NonNullable<ReturnType<typeof readEffects>>;
   /** JSON texts, as they were written. */
   readonly reasonText: string;
@@ -37,7 +37,7 @@ export interface Recorded {
 }
 
 /** The recorded trace of a decision. */
-export interface Trace {
+export interface RecordedTrace {
   /** The counters that were read, with their values. */
   readonly counters: Readonly<Record<string, string>>;
   /** The rules that fired. */
@@ -88,7 +88,7 @@ export function movedCounters({ evidence }: RecordedRow): ReadonlySet<string> | 
 export const erasedPart = "a part of its evidence was erased";
 
 /** Reads a receipt back, or returns a clause with the reason why it cannot be decided again. */
-export function readRecorded(row: RecordedRow): Recorded | string {
+export function readReceiptCheck(row: RecordedRow): ReceiptCheck | string {
   const leaf = readLeaf(row);
   if (typeof leaf === "string") return leaf;
   const call = readCall(leaf, row.evidence);
@@ -150,17 +150,17 @@ function readJsonText(text: string): unknown {
   }
 }
 
-function traceOf(outcome: unknown): Trace | undefined {
+function traceOf(outcome: unknown): RecordedTrace | undefined {
   const { asked, counters, fired = [], observed = [] } = (outcome ?? {}) as { readonly [name: string]: unknown };
   if (typeof counters !== "object" || counters === null) return undefined;
   if (!Array.isArray(observed) || !Array.isArray(fired)) return undefined;
   if (!Object.values(counters).every((value) => typeof value === "string")) return undefined;
   if (!observed.every(isObservation)) return undefined;
   return {
-    counters: counters as Trace["counters"],
+    counters: counters as RecordedTrace["counters"],
     fired: fired.map(String),
     observed,
-    asked: asked as Trace["asked"],
+    asked: asked as RecordedTrace["asked"],
   };
 }
 

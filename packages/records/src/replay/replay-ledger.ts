@@ -37,11 +37,11 @@ export interface ReplayLedgerOptions {
    */
   readonly uncounted?: (...row: Parameters<NonNullable<FoldSource["uncounted"]>>) => number | undefined;
   /** Called with events of older rows that a counter comes with. @returns those that the ledger has */
-  readonly folded?: (fold: Folding) => Promise<readonly StoredEffect[]>;
+  readonly folded?: (fold: FoldedEvents) => Promise<readonly StoredEffect[]>;
 }
 
 /** Events of rows through one that are folded into a counter. */
-export interface Folding {
+export interface FoldedEvents {
   readonly owned: OwnedCounter;
   readonly through: number;
   readonly events: readonly StoredEffect[];
@@ -50,10 +50,10 @@ export interface Folding {
   readonly tables: CounterTables;
 }
 
-type Erasure = NonNullable<ReturnType<typeof readErasure>>;
+type RecordedErasure = NonNullable<ReturnType<typeof readErasure>>;
 
 /** What an outcome does, as it is computed again. */
-export type Settled = Awaited<ReturnType<typeof settleCounters>>;
+export type OutcomeEffects = Awaited<ReturnType<typeof settleCounters>>;
 
 /**
  * The counters of a ledger, made again from its rows in their order: those of the engine in memory, put in force by the
@@ -69,7 +69,7 @@ export class ReplayLedger {
   readonly open: OpenApprovals = new OpenApprovals();
   /** By the counter's digest, in milliseconds: rows up to this time may be missing, because they can no longer be read. */
   readonly #lacking = new Map<string, number>();
-  readonly #erasures: Erasure[] = [];
+  readonly #erasures: RecordedErasure[] = [];
   /** Milliseconds: the time of a loss after which no check was answered yet; -1 if there is none. */
   #freshLoss = -1;
   /** The row that is replayed. */
@@ -91,7 +91,7 @@ export class ReplayLedger {
   /** Keeps counters that have counted the rows before one, without an event. */
   start(policySet: PolicySet, from: number): void {
     for (const { counter } of countersOf(policySet))
-      this.tables.keep(storedCounter(counter.identity, { through: from - 1, unknownThrough: -1 }), []);
+      this.tables.keep(toReplayCounter(counter.identity, { through: from - 1, unknownThrough: -1 }), []);
   }
 
   get hasSecret(): boolean {
@@ -117,15 +117,17 @@ export class ReplayLedger {
 
   /** Counts the events of older rows that the ledger proves. The counter may lack those that cannot be read. */
   async #foldHidden(owned: OwnedCounter, counter: string, source: FoldSource): Promise<void> {
-    const uncounted: FoldSource["uncounted"] = (digest, row, at) => {
+    const noteUncounted: FoldSource["uncounted"] = (digest, row, at) => {
       this.#options.uncounted?.(digest, row, at);
       this.#lacks(digest, at);
       return -1;
     };
     if (this.#options.folded === undefined) return this.#lacks(counter, this.#at.at);
     const progress = { through: 0, unknownThrough: -1, rows: 0, events: 0 };
-    await catchUp([{ owned, counter, from: 0, progress }], { ...source, uncounted }, async ({ through }, found) =>
-      this.tables.add(await this.#present(owned, through ?? 0, found, true)),
+    await catchUp(
+      [{ owned, counter, from: 0, progress }],
+      { ...source, uncounted: noteUncounted },
+      async ({ through }, found) => this.tables.add(await this.#present(owned, through ?? 0, found, true)),
     );
   }
 
@@ -166,7 +168,7 @@ export class ReplayLedger {
       },
       keyDigest: (key) => this.digest(key),
       keepCounter: async ({ definition, ...counter }, folded) => {
-        const stored = storedCounter(definition, counter);
+        const stored = toReplayCounter(definition, counter);
         const owned = this.owned.get(stored.digest);
         const events = owned === undefined ? [] : await this.#present(owned, counter.through ?? before, folded, false);
         const isTaken = ({ takenBy }: StoredEffect): boolean => takenBy !== undefined;
@@ -266,7 +268,7 @@ export class ReplayLedger {
   async settle(
     outcome: PlacedOutcome,
     settledOf: (call: ReportedCall) => readonly SettledCounter[],
-  ): Promise<{ readonly settled: Settled; readonly isWhole: boolean } | undefined> {
+  ): Promise<{ readonly settled: OutcomeEffects; readonly isWhole: boolean } | undefined> {
     const behind = new Map((await rowsAt(this.#history, rowsBehind(outcome))).map((each) => [each.seq, each]));
     const call = reportedCall(outcome, (seq) => behind.get(seq));
     if (call === undefined) return undefined;
@@ -276,7 +278,7 @@ export class ReplayLedger {
   }
 
   /** Counts what an outcome does, as it was computed again. */
-  addSettled({ at, seq }: PlacedOutcome, { added, taken }: Settled): void {
+  addSettled({ at, seq }: PlacedOutcome, { added, taken }: OutcomeEffects): void {
     this.tables.add(added.map((event) => ({ ...event, at, seq })));
     this.#take(taken.map((event) => ({ ...event, takenBy: seq })));
   }
@@ -308,7 +310,10 @@ export class ReplayLedger {
 }
 
 /** True if one of these erasures erased a part that counters need: then the row could not be counted either. */
-function wasErased({ seq, evidence }: Pick<RecordedRow, "evidence" | "seq">, erasures: readonly Erasure[]): boolean {
+function wasErased(
+  { seq, evidence }: Pick<RecordedRow, "evidence" | "seq">,
+  erasures: readonly RecordedErasure[],
+): boolean {
   const isPart = (part: string): boolean =>
     wholeText(evidence, "call") === undefined ? part === "call" : /^(?:input|platform)/.test(part);
   return erasures.some(({ parts, rows }) => parts.some(isPart) && rows.some(([from, to]) => seq >= from && seq <= to));
@@ -333,9 +338,9 @@ function resumeCounters(
   }
 }
 
-type StoredCounter = Parameters<CounterTables["keep"]>[0];
+type ReplayCounter = Parameters<CounterTables["keep"]>[0];
 
-function storedCounter(definition: string, counter: Omit<StoredCounter, "definition" | "digest">): StoredCounter {
+function toReplayCounter(definition: string, counter: Omit<ReplayCounter, "definition" | "digest">): ReplayCounter {
   return { ...counter, definition, digest: counterDigest(definition) };
 }
 

@@ -13,11 +13,17 @@ import {
 import type { Mode } from "../../../core/src/wire/mod.ts";
 import { withoutParts, type Leaf } from "../../../core/src/record/entry/mod.ts";
 import { eachRow, type History, type RecordedRow } from "../history.ts";
-import { everyRow, firstSince, type Span } from "../span.ts";
+import { everyRow, firstSince, type RowSpan } from "../span.ts";
 import { Contracts, decideAgain, difference, type Again, type Difference } from "./decide-again.ts";
-import { inputNotKept, otherKind, readLeaf, readRecorded, recordedAt, type Recorded } from "./recorded.ts";
+import { inputNotKept, otherKind, readLeaf, readReceiptCheck, recordedAt, type ReceiptCheck } from "./recorded.ts";
 import type { JudgeOptions } from "./recorded-judge.ts";
-import { outcomeMsMax, outcomeOfRow, ReplayLedger, type ReplayLedgerOptions, type Settled } from "./replay-ledger.ts";
+import {
+  outcomeMsMax,
+  outcomeOfRow,
+  ReplayLedger,
+  type ReplayLedgerOptions,
+  type OutcomeEffects,
+} from "./replay-ledger.ts";
 
 /** Receives the progress of a replay. */
 export interface ReplayObserver {
@@ -32,11 +38,11 @@ export interface Agreement extends ReplayObserver, ReplayLedgerOptions {
    * Handles a check whose input was not stored whole. Returns a clause with the reason why it cannot be decided again,
    * its difference, or undefined to decide it without the input. By default none is decided again.
    */
-  readonly withoutInput?: (policySet: PolicySet, recorded: Recorded) => Difference | string | undefined;
-  agreed(recorded: Recorded, again: Again): void;
-  differs(recorded: Recorded, difference: Difference): void;
+  readonly withoutInput?: (policySet: PolicySet, recorded: ReceiptCheck) => Difference | string | undefined;
+  agreed(recorded: ReceiptCheck, again: Again): void;
+  differs(recorded: ReceiptCheck, difference: Difference): void;
   /** An outcome was settled again; undefined if a part of its call was erased. */
-  readonly settled?: (row: RecordedRow, outcome: PlacedOutcome, settled: Settled | undefined) => void;
+  readonly settled?: (row: RecordedRow, outcome: PlacedOutcome, settled: OutcomeEffects | undefined) => void;
   /** The contract of the next rows is unavailable. */
   readonly lost?: () => void;
   /**
@@ -95,7 +101,7 @@ class SelfReplay {
     else await this.#ledger.align(this.#policySet, seq);
   }
 
-  async #check(row: RecordedRow, leaf: Leaf | undefined, recorded: Recorded | string): Promise<void> {
+  async #check(row: RecordedRow, leaf: Leaf | undefined, recorded: ReceiptCheck | string): Promise<void> {
     const again = await this.#decide(row, recorded);
     if (leaf === undefined) return this.#ledger.lose(row);
     // Counts what was recorded: one row that differs does not make others differ.
@@ -104,7 +110,7 @@ class SelfReplay {
   }
 
   /** @returns the decision if it agrees */
-  async #decide(row: RecordedRow, recorded: Recorded | string): Promise<Again | undefined> {
+  async #decide(row: RecordedRow, recorded: ReceiptCheck | string): Promise<Again | undefined> {
     const policySet = this.#policySet;
     if (typeof recorded === "string") return this.#skip(row, recorded);
     if (typeof policySet === "string") return this.#skip(row, policySet);
@@ -120,7 +126,7 @@ class SelfReplay {
     this.#observer.skipped(seq, why);
   }
 
-  async #compare(policy: ActivePolicy, recorded: Recorded): Promise<Again | undefined> {
+  async #compare(policy: ActivePolicy, recorded: ReceiptCheck): Promise<Again | undefined> {
     const again = await decideAgain(this.#ledger, policy, recorded);
     const found = difference(recorded, again, this.#history);
     if (found === undefined) {
@@ -139,7 +145,7 @@ class SelfReplay {
    *
    * @returns true if one of them agrees; undefined if all values are certain
    */
-  async #isOtherwise(policy: ActivePolicy, recorded: Recorded, { lookups }: Again): Promise<boolean | undefined> {
+  async #isOtherwise(policy: ActivePolicy, recorded: ReceiptCheck, { lookups }: Again): Promise<boolean | undefined> {
     const agrees = async (options: JudgeOptions): Promise<boolean> => {
       const again = await decideAgain(this.#ledger, policy, recorded, options);
       return difference(recorded, again, this.#history) === undefined;
@@ -190,7 +196,7 @@ function settledAgain(policySet: PolicySet, call: ReportedCall, ledger: ReplayLe
 }
 
 export interface Comparison extends ReplayObserver {
-  decided(recorded: Recorded, again: Again): void;
+  decided(recorded: ReceiptCheck, again: Again): void;
 }
 
 export interface Against {
@@ -198,7 +204,7 @@ export interface Against {
   /** Replaces the mode in which each row was answered. */
   readonly mode: Mode | undefined;
   /** The rows to decide; all by default. */
-  readonly span?: Span;
+  readonly span?: RowSpan;
 }
 
 /**
@@ -219,7 +225,7 @@ export async function decideAllAgain(
       return -1;
     },
   });
-  const called = new Called(ledger, policySet);
+  const called = new CallEffects(ledger, policySet);
   const policies = new Map<Mode, ActivePolicy>();
   const from = await firstCounted(history, policySet, span);
   ledger.start(policySet, from);
@@ -235,7 +241,7 @@ export async function decideAllAgain(
     if (leaf !== undefined) ledger.pass(row, leaf, asked);
   }
 
-  async function decideOne({ seq }: RecordedRow, recorded: Recorded | string): Promise<void> {
+  async function decideOne({ seq }: RecordedRow, recorded: ReceiptCheck | string): Promise<void> {
     if (typeof recorded === "string") return observer.skipped(seq, recorded);
     if (recorded.cutInput !== undefined) return observer.skipped(seq, inputNotKept);
     const policy = policyIn(policies, policySet, mode ?? recorded.leaf.mode);
@@ -258,7 +264,7 @@ const notCounted =
   "it is before the first receipt to decide, and a counter cannot count it because a part cannot be read";
 
 /** What calls added to the counters that their outcomes may change, as another contract counts them. */
-class Called {
+class CallEffects {
   readonly #ledger: ReplayLedger;
   readonly #policySet: PolicySet;
   readonly #calls = new Map<number, { readonly at: number; readonly settled: readonly SettledCounter[] }>();
@@ -297,7 +303,7 @@ class Called {
 const callsAtFirst = 4096;
 
 /** The first row before a span that a counter may count at the first row of the span. */
-async function firstCounted(history: History, policySet: PolicySet, { first }: Span): Promise<number> {
+async function firstCounted(history: History, policySet: PolicySet, { first }: RowSpan): Promise<number> {
   const counters = countersOf(policySet);
   if (first === 1 || counters.length === 0) return first;
   const row = await rowFrom(history, first);
@@ -313,17 +319,17 @@ async function rowFrom(history: History, seq: number): Promise<RecordedRow | und
 }
 
 /** A row, as far as it can be read. */
-interface ReadRow {
+interface ReplayRow {
   readonly row: RecordedRow;
   /** Undefined if the leaf cannot be read. */
   readonly leaf: Leaf | undefined;
   /** The check, or a clause with the reason why it cannot be decided again; undefined if the row is none. */
-  readonly recorded: Recorded | string | undefined;
+  readonly recorded: ReceiptCheck | string | undefined;
 }
 
-async function* rowsOf(history: History, { first, end }: Span): AsyncGenerator<ReadRow> {
+async function* rowsOf(history: History, { first, end }: RowSpan): AsyncGenerator<ReplayRow> {
   for await (const row of eachRow(history, first, end)) {
-    const recorded = otherKind(row) === undefined ? readRecorded(row) : undefined;
+    const recorded = otherKind(row) === undefined ? readReceiptCheck(row) : undefined;
     const leaf = typeof recorded === "object" ? recorded.leaf : readLeaf(row);
     yield { row, leaf: typeof leaf === "string" ? undefined : leaf, recorded };
   }

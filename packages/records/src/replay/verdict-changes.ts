@@ -1,21 +1,21 @@
 import { exactText, isExact } from "../../../core/src/contract/ir.ts";
 import { addDecimals, type Json, type JsonObject, type Verdict } from "../../../core/src/wire/mod.ts";
 import type { Again } from "./decide-again.ts";
-import type { Recorded } from "./recorded.ts";
+import type { ReceiptCheck } from "./recorded.ts";
 
 /** Receipts, and the sum of a field of them if one was requested. */
-export interface Share {
+export interface ReceiptTotals {
   receipts: number;
   /** A decimal. */
   sum: string;
 }
 
-export interface VerdictChange extends Share {
+export interface VerdictChange extends ReceiptTotals {
   readonly was: Verdict;
   readonly wouldBe: Verdict;
 }
 
-export interface Example {
+export interface ChangeExample {
   readonly seq: number;
   readonly tool: string;
   readonly session: string | null;
@@ -32,10 +32,10 @@ export class VerdictChanges {
   readonly #field: readonly string[] | undefined;
   readonly #examplesMax: number;
   readonly changes: Map<string, VerdictChange> = new Map();
-  readonly byRule: Map<string, Share> = new Map();
-  readonly byTool: Map<string, Share> = new Map();
-  readonly bySession: Map<string, Share> = new Map();
-  readonly examples: Map<string, Example[]> = new Map();
+  readonly byRule: Map<string, ReceiptTotals> = new Map();
+  readonly byTool: Map<string, ReceiptTotals> = new Map();
+  readonly bySession: Map<string, ReceiptTotals> = new Map();
+  readonly examples: Map<string, ChangeExample[]> = new Map();
   decided = 0;
   /** Receipts, changed or not, that have the field. */
   withField = 0;
@@ -46,7 +46,7 @@ export class VerdictChanges {
     this.#examplesMax = examples;
   }
 
-  add(recorded: Recorded, again: Again): void {
+  add(recorded: ReceiptCheck, again: Again): void {
     this.decided += 1;
     const { leaf, request, tool } = recorded;
     const was = leaf.verdict;
@@ -70,25 +70,25 @@ export class VerdictChanges {
   }
 }
 
-function count(share: Share, amount: string): void {
+function count(share: ReceiptTotals, amount: string): void {
   share.receipts += 1;
   if (amount !== "0") share.sum = addDecimals(share.sum, amount);
 }
 
-function group(groups: Map<string, Share>, name: string, amount: string): void {
+function group(groups: Map<string, ReceiptTotals>, name: string, amount: string): void {
   const place = groups.has(name) || groups.size < groupsMax ? name : otherGroups;
   const share = groups.getOrInsertComputed(place, () => ({ receipts: 0, sum: "0" }));
   count(share, amount);
 }
 
 /** The number at the path; undefined if there is none. */
-function amountOf(request: Recorded["request"], [root, ...steps]: readonly string[]): string | undefined {
+function amountOf(request: ReceiptCheck["request"], [root, ...steps]: readonly string[]): string | undefined {
   let value: Json | undefined = root === "input" ? request.toolInput : request.platformState;
   for (const step of steps) value = value instanceof Map ? (value as JsonObject).get(step) : undefined;
   return value !== undefined && isExact(value) ? exactText(value) : undefined;
 }
 
-function exampleOf({ leaf, request, tool, reason }: Recorded, { decision }: Again): Example {
+function exampleOf({ leaf, request, tool, reason }: ReceiptCheck, { decision }: Again): ChangeExample {
   return {
     seq: leaf.seq,
     tool,

@@ -3,7 +3,7 @@ import { endedBy, wholeText, type Leaf } from "../../../core/src/record/entry/mo
 import { visible, type DecidedRule } from "../../../core/src/wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import { columns } from "../replay/print.ts";
-import { readLeaf, type Recorded } from "../replay/recorded.ts";
+import { readLeaf, type ReceiptCheck } from "../replay/recorded.ts";
 import { otherGroups } from "../replay/verdict-changes.ts";
 import { Lines } from "./lines.ts";
 
@@ -30,7 +30,7 @@ interface ApprovalCounts extends Record<Count, number> {
 }
 
 /** An approval that is open. */
-interface Open {
+interface ReportedApproval {
   readonly rule: string;
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -57,8 +57,8 @@ const keyActs: ReadonlySet<string> = new Set(["keys.create", "keys.rotate", "key
  */
 export class DecidedApprovals {
   readonly #tell: (count: Count, at: number) => void;
-  readonly #rules = new Lines<ApprovalCounts>(newLine, ({ opened }) => opened);
-  readonly #open = new Map<number, Open>();
+  readonly #rules = new Lines<ApprovalCounts>(makeApprovalCounts, ({ opened }) => opened);
+  readonly #open = new Map<number, ReportedApproval>();
   /** When each of the ledger's own keys was made, rotated or changed last, in milliseconds since the epoch. */
   readonly #keys = new Map<string, number>();
 
@@ -67,7 +67,7 @@ export class DecidedApprovals {
   }
 
   /** Adds a check. */
-  add({ leaf, trace }: Recorded): void {
+  add({ leaf, trace }: ReceiptCheck): void {
     const how = trace.asked?.how;
     if (how !== "opened" && how !== "attached" && how !== "capped") return;
     const rule = leaf.rule ?? "";
@@ -118,7 +118,7 @@ export class DecidedApprovals {
   #addVote(
     rule: string,
     act: Extract<ApprovalAct, { act: "approval.approve" | "approval.deny" }>,
-    open: Open | undefined,
+    open: ReportedApproval | undefined,
     { at, key }: Leaf,
   ): void {
     const line = this.#rules.of(rule);
@@ -128,7 +128,7 @@ export class DecidedApprovals {
     if (act.act === "approval.approve" && made !== undefined && at < made + dayMs) line.young += 1;
   }
 
-  #decide(rule: string, count: "approved" | "denied", open: Open | undefined, at: number): void {
+  #decide(rule: string, count: "approved" | "denied", open: ReportedApproval | undefined, at: number): void {
     this.#count(rule, count, at);
     if (open !== undefined) this.#rules.of(rule).decidedMs.push(at - open.at);
   }
@@ -174,7 +174,7 @@ export class DecidedApprovals {
 
   /** The same figures for all rules together. */
   get allJson(): DecidedFigures {
-    const all = newLine();
+    const all = makeApprovalCounts();
     for (const [, line] of this.#rules.lines) {
       for (const count of counts) all[count] += line[count];
       for (const ms of line.decidedMs) all.decidedMs.push(ms);
@@ -241,7 +241,7 @@ export function listOf<Item>(read: () => readonly Item[]): readonly Item[] {
   }
 }
 
-function newLine(): ApprovalCounts {
+function makeApprovalCounts(): ApprovalCounts {
   return { ...(Object.fromEntries(counts.map((count) => [count, 0])) as Record<Count, number>), decidedMs: [] };
 }
 

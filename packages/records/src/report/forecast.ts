@@ -4,7 +4,7 @@ import { causesOf, requirementFor } from "../../../core/src/contract/mod.ts";
 import { visible, type ForecastJson } from "../../../core/src/wire/mod.ts";
 import type { Contracts } from "../replay/decide-again.ts";
 import { columns } from "../replay/print.ts";
-import type { Recorded } from "../replay/recorded.ts";
+import type { ReceiptCheck } from "../replay/recorded.ts";
 import { Lines } from "./lines.ts";
 import { momentText } from "./moment.ts";
 
@@ -12,7 +12,7 @@ const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
 /** What one rule would have asked of people. */
-interface Asked {
+interface RuleForecast {
   /** Calls that the rule leaves to a person. */
   calls: number;
   approvals: number;
@@ -23,7 +23,7 @@ interface Asked {
 }
 
 /** The parts of a contract that matter here. */
-interface Terms {
+interface ForecastTerms {
   /** The members of the input that do not count. */
   readonly unbound: readonly string[];
   /** How long the call would wait for a person, in milliseconds. */
@@ -46,9 +46,9 @@ interface WouldBe {
  */
 export class Forecast {
   readonly #contracts: Contracts;
-  readonly #rules = new Lines<Asked>(newAsked, ({ calls }) => calls);
+  readonly #rules = new Lines<RuleForecast>(makeRuleForecast, ({ calls }) => calls);
   /** All rules together. */
-  readonly #all = newAsked();
+  readonly #all = makeRuleForecast();
   readonly #open = new Map<string, WouldBe>();
   /** The open approvals, by their length: those of one length end in the order in which they were opened. */
   readonly #byLength = new Map<number, Map<string, WouldBe>>();
@@ -63,7 +63,7 @@ export class Forecast {
   }
 
   /** Adds a check. */
-  async add(recorded: Recorded): Promise<void> {
+  async add(recorded: ReceiptCheck): Promise<void> {
     const { leaf, trace } = recorded;
     const isObserved = leaf.mode === "observe";
     const isLeft = (isObserved ? leaf.verdict : leaf.answered) === "ESCALATE" && trace.asked?.how === undefined;
@@ -74,7 +74,7 @@ export class Forecast {
     if (isLeft) await this.#ask(recorded);
   }
 
-  async #ask(recorded: Recorded): Promise<void> {
+  async #ask(recorded: ReceiptCheck): Promise<void> {
     const { leaf, request, tool } = recorded;
     const { at } = leaf;
     const terms = await this.#terms(recorded);
@@ -101,7 +101,7 @@ export class Forecast {
   }
 
   /** What the contract of the check says about its approval; undefined if the contract cannot be read. */
-  async #terms({ leaf, tool, trace }: Recorded): Promise<Terms | undefined> {
+  async #terms({ leaf, tool, trace }: ReceiptCheck): Promise<ForecastTerms | undefined> {
     const policySet = await this.#contracts.of(leaf.contract ?? "");
     const plan = typeof policySet === "string" ? undefined : policySet.tools.get(tool);
     if (typeof policySet === "string" || plan === undefined) return undefined;
@@ -152,7 +152,7 @@ export class Forecast {
       missing === 0 ? [] : [`  ${missing} ${noun} not counted here: the contract on ${whose} cannot be read`];
     if (lines.length === 0) return without.length === 0 ? [] : [...title, ...without];
     const head = ["rule", "calls", "approvals", "a day", "largest day", "shared", "capped"];
-    const row = (name: string, { calls, approvals, shared, capped, day }: Asked) => [
+    const row = (name: string, { calls, approvals, shared, capped, day }: RuleForecast) => [
       name,
       ...[calls, approvals, this.#perDay(approvals).toFixed(1), day.count, shared, capped].map(String),
     ];
@@ -171,7 +171,7 @@ export class Forecast {
   }
 
   get json(): ForecastJson & Readonly<Record<string, unknown>> {
-    const shape = ({ calls, approvals, shared, capped, day }: Asked) => ({
+    const shape = ({ calls, approvals, shared, capped, day }: RuleForecast) => ({
       calls,
       approvals,
       per_day: this.#perDay(approvals),
@@ -193,7 +193,7 @@ export class Forecast {
   }
 }
 
-function newAsked(): Asked {
+function makeRuleForecast(): RuleForecast {
   return { calls: 0, approvals: 0, shared: 0, capped: 0, day: new Busiest(dayMs) };
 }
 

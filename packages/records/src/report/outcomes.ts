@@ -1,7 +1,7 @@
 import { outcomeRows } from "../../../core/src/record/entry/mod.ts";
 import type { ReportJson } from "../../../core/src/wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
-import { readLeaf, type Recorded } from "../replay/recorded.ts";
+import { readLeaf, type ReceiptCheck } from "../replay/recorded.ts";
 
 /** Counts the calls that were let through, and their last outcomes. */
 export class ReportedOutcomes {
@@ -10,7 +10,7 @@ export class ReportedOutcomes {
   readonly #last = new Map<number, string>();
 
   /** Adds a check. */
-  add({ leaf }: Recorded): void {
+  add({ leaf }: ReceiptCheck): void {
     if (outcomeRows.hasOutcome(leaf)) this.#released += 1;
   }
 

@@ -2,7 +2,7 @@ import { askOf, endedAsk, endedBy, readEffects, type Leaf } from "../../../core/
 import { addDecimals, verdicts, type SliceJson, type Verdict } from "../../../core/src/wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import type { Contracts } from "../replay/decide-again.ts";
-import { isAmount, type Recorded } from "../replay/recorded.ts";
+import { isAmount, type ReceiptCheck } from "../replay/recorded.ts";
 import { counterDigest } from "../../../gate/src/server/mod.ts";
 import { listOf } from "./decided.ts";
 
@@ -19,9 +19,9 @@ interface Amounts {
   used: string;
 }
 
-type Effect = Recorded["effects"][number];
+type Effect = ReceiptCheck["effects"][number];
 
-interface Slice {
+interface TimeSlice {
   readonly verdicts: Record<Verdict, number>;
   readonly approvals: Record<CountedAct, number>;
   readonly counters: Map<string, Amounts>;
@@ -40,7 +40,7 @@ const lengths: readonly number[] = [1, 5, 15, 60, 300, 900, 3600, 3 * 3600, 12 *
 export class OverTime {
   readonly #contracts: Contracts;
   /** By the number of the slice: its start divided by its length. */
-  #slices = new Map<number, Slice>();
+  #slices = new Map<number, TimeSlice>();
   #first = Infinity;
   #last = -Infinity;
   #lengthMs = lengths[0] as number;
@@ -79,14 +79,14 @@ export class OverTime {
   }
 
   /** An approval that was used holds nothing more, but nothing is released: its call has used the amount. */
-  #end(slice: Slice, [from, to]: readonly [from: number, to: number], isUsed: boolean): void {
+  #end(slice: TimeSlice, [from, to]: readonly [from: number, to: number], isUsed: boolean): void {
     for (const row of from === to ? [from] : [...this.#open.keys()].filter((open) => open >= from && open <= to)) {
       if (!isUsed) for (const effect of this.#open.get(row) ?? []) this.#move(slice, effect, "released");
       this.#open.delete(row);
     }
   }
 
-  #move({ counters }: Slice, { amount, counter }: Effect, how: keyof Amounts): void {
+  #move({ counters }: TimeSlice, { amount, counter }: Effect, how: keyof Amounts): void {
     const name = this.#names.get(counter);
     if (name === undefined || !isAmount(amount)) return;
     const amounts = counters.getOrInsertComputed(name, noAmounts);
@@ -103,7 +103,7 @@ export class OverTime {
       if (sums && counting !== "held") this.#names.set(counterDigest(identity), name);
   }
 
-  #at(at: number): Slice {
+  #at(at: number): TimeSlice {
     this.#first = Math.min(this.#first, at);
     this.#last = Math.max(this.#last, at);
     while (this.#numberOf(this.#last) - this.#numberOf(this.#first) >= slicesMax) this.#lengthen();
@@ -118,7 +118,7 @@ export class OverTime {
   #lengthen(): void {
     const before = this.#lengthMs;
     this.#lengthMs = lengths.find((length) => length > before) ?? before * 2;
-    const joined = new Map<number, Slice>();
+    const joined = new Map<number, TimeSlice>();
     for (const [number, slice] of this.#slices) {
       const later = this.#numberOf(number * before);
       const known = joined.get(later);
@@ -140,7 +140,7 @@ export class OverTime {
 
 const noAmounts = (): Amounts => ({ held: "0", released: "0", used: "0" });
 
-function newSlice(): Slice {
+function newSlice(): TimeSlice {
   return { verdicts: zeros(verdicts), approvals: zeros(acts), counters: new Map() };
 }
 
@@ -148,7 +148,7 @@ function zeros<Name extends string>(names: readonly Name[]): Record<Name, number
   return Object.fromEntries(names.map((name) => [name, 0])) as Record<Name, number>;
 }
 
-function joinedSlice(one: Slice, other: Slice): Slice {
+function joinedSlice(one: TimeSlice, other: TimeSlice): TimeSlice {
   for (const verdict of verdicts) one.verdicts[verdict] += other.verdicts[verdict];
   for (const act of acts) one.approvals[act] += other.approvals[act];
   for (const [name, amounts] of other.counters) {

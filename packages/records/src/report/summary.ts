@@ -2,9 +2,9 @@ import { parseLeaf, wholeText } from "../../../core/src/record/entry/mod.ts";
 import { isStricter, visible, type ReportJson } from "../../../core/src/wire/mod.ts";
 import { eachRow, type ContractSource, type History, type RecordedRow } from "../history.ts";
 import { Contracts } from "../replay/decide-again.ts";
-import { columns, plural, sorted } from "../replay/print.ts";
-import { erasedPart, otherKind, readLeaf, readRecorded, resetIn, type Recorded } from "../replay/recorded.ts";
-import { otherGroups, type Share } from "../replay/verdict-changes.ts";
+import { columns, plural, sortGroups } from "../replay/print.ts";
+import { erasedPart, otherKind, readLeaf, readReceiptCheck, resetIn, type ReceiptCheck } from "../replay/recorded.ts";
+import { otherGroups, type ReceiptTotals } from "../replay/verdict-changes.ts";
 import type { LastRows } from "../span.ts";
 import { DecidedApprovals } from "./decided.ts";
 import { Forecast } from "./forecast.ts";
@@ -14,9 +14,9 @@ import { momentText } from "./moment.ts";
 import { OverTime } from "./over-time.ts";
 
 /** One line of the report: receipts with something in common, and the first of them. */
-interface ReportLine extends Share {
+interface ReportLine extends ReceiptTotals {
   readonly cells: readonly string[];
-  readonly examples: Example[];
+  readonly examples: ReceiptExample[];
 }
 
 /** The most sessions of a report: for programs, and in a text. */
@@ -27,13 +27,13 @@ const sessionsShown = 10;
 const byPerson: ReadonlySet<string | undefined> = new Set(["used", "grant"]);
 
 /** A row that reset counters. */
-interface Reset {
+interface ResetRow {
   readonly seq: number;
   readonly counters: readonly string[];
   readonly reason: string;
 }
 
-interface Example {
+interface ReceiptExample {
   readonly seq: number;
   readonly tool: string;
   readonly session: string | null;
@@ -81,7 +81,7 @@ class Summary {
   /** How often each act is in the rows. */
   readonly #acts = new Map<string, number>();
   /** Rows that reset counters: each has weakened a limit. */
-  readonly #resets: Reset[] = [];
+  readonly #resets: ResetRow[] = [];
   readonly #overTime: OverTime;
   readonly #decided: DecidedApprovals;
   readonly #outcomes = new ReportedOutcomes();
@@ -96,7 +96,7 @@ class Summary {
   }
 
   async take(row: RecordedRow): Promise<void> {
-    const recorded = otherKind(row) ?? readRecorded(row);
+    const recorded = otherKind(row) ?? readReceiptCheck(row);
     if (typeof recorded !== "string") {
       this.#add(recorded);
       await this.#forecast.add(recorded);
@@ -108,7 +108,7 @@ class Summary {
     if (typeof leaf !== "string") await this.#overTime.add(leaf, row);
   }
 
-  #add(recorded: Recorded): void {
+  #add(recorded: ReceiptCheck): void {
     const { leaf, trace } = recorded;
     const verdict = leaf.verdict ?? "BLOCK";
     const rule = leaf.rule ?? "";
@@ -150,7 +150,7 @@ class Summary {
   #count(
     lines: Map<string, ReportLine>,
     cells: readonly string[],
-    recorded: Recorded,
+    recorded: ReceiptCheck,
     reason: (() => string) | undefined,
   ): void {
     const own = cells.join(" ");
@@ -197,7 +197,7 @@ class Summary {
 
   get json(): ReportJson & Readonly<Record<string, unknown>> {
     const lines = <Name extends string>(of: Map<string, ReportLine>, ...names: readonly Name[]) =>
-      sorted(of).map(([, { cells, receipts, examples }]) => ({
+      sortGroups(of).map(([, { cells, receipts, examples }]) => ({
         ...(Object.fromEntries(names.map((name, at) => [name, cells[at]])) as Record<Name, string>),
         receipts,
         ...(examples.length === 0 ? {} : { examples }),
@@ -242,7 +242,7 @@ function table(
   most = Infinity,
 ): readonly string[] {
   if (lines.size === 0) return [];
-  const all = sorted(lines)
+  const all = sortGroups(lines)
     .slice(0, most)
     .map(([, line]) => line);
   const rows = columns([
@@ -260,6 +260,6 @@ function table(
   ];
 }
 
-function exampleText({ seq, tool, session, reason }: Example): string {
+function exampleText({ seq, tool, session, reason }: ReceiptExample): string {
   return `      receipt ${seq}, ${visible(tool)}${session === null ? "" : `, session ${visible(session)}`}: ${visible(reason)}`;
 }

@@ -9,7 +9,7 @@ import { progressStride, showProgress, type ProgressBar } from "../../../gate/sr
 import { readKeys, type TrustedKeys } from "../trusted-keys.ts";
 import type { VerifyOptions } from "./command.ts";
 
-type VerifyExportOptions = Pick<VerifyOptions, "chain" | "deep" | "json"> & TrustedKeys;
+type VerifyExportFlags = Pick<VerifyOptions, "chain" | "deep" | "json"> & TrustedKeys;
 
 /**
  * Does a folder contain an export, rather than a gate's data? The file with its name may be missing: verification does
@@ -20,7 +20,7 @@ export function isExport(folder: string): boolean {
 }
 
 /** `svc-gate verify FOLDER` for an export: offline, with only the folder and the keys. */
-export async function verifyExportCommand(folder: string, options: VerifyExportOptions): Promise<Outcome> {
+export async function verifyExportCommand(folder: string, options: VerifyExportFlags): Promise<Outcome> {
   const { json, chain, key, witness } = options;
   let progress: ProgressBar | undefined;
   const report = await verifyExport({
@@ -52,7 +52,7 @@ const formatKey = ({ name, id }: VerifierKey): string => `${name}+${id}`;
 /** The output of the verifiers in verify/, and `deep` if it was requested. */
 function toExportJson(
   report: ExportReport,
-  { key, witness, chain }: VerifyExportOptions,
+  { key, witness, chain }: VerifyExportFlags,
   deep: DecidedFound | undefined,
 ): object {
   const { checkpoint, problem, signedBy, cosignedBy, rows, contracts, erasedParts } = report;
@@ -76,7 +76,7 @@ function toExportJson(
 
 function shownText(
   report: ExportReport,
-  { key, witness, chain }: VerifyExportOptions,
+  { key, witness, chain }: VerifyExportFlags,
   deep: DecidedFound | undefined,
 ): string {
   const { checkpoint, problem, signedBy, cosignedBy, rows, contracts, erasedParts } = report;

@@ -29,9 +29,9 @@ const kinds = {
   proof: "a proof",
 } as const;
 
-type Kind = keyof typeof kinds;
+type VerifyTarget = keyof typeof kinds;
 
-async function kindOf(path: string | undefined, at: string, { database }: AllOptions): Promise<Kind> {
+async function kindOf(path: string | undefined, at: string, { database }: AllOptions): Promise<VerifyTarget> {
   if (database !== undefined) {
     if (path === undefined) return "database";
     throw new BadInput(`--database names ${kinds.database}, instead of ${path}: omit one of them`);
@@ -47,22 +47,23 @@ async function kindOf(path: string | undefined, at: string, { database }: AllOpt
 /**
  * Refuses an option that does not apply: otherwise its user would believe that it was checked. `--json` always applies.
  */
-function refuseOthers(kind: Kind, at: string, { chain, deep, key, pin, seen = [], witness }: AllOptions): void {
-  const options: readonly { readonly name: string; readonly isGiven: boolean; readonly of: readonly Kind[] }[] = [
-    { name: "--key", isGiven: key.length > 0, of: ["export", "proof"] },
-    { name: "--witness", isGiven: witness.length > 0, of: ["export", "proof"] },
-    { name: "--chain", isGiven: chain, of: ["folder", "export"] },
-    { name: "--deep", isGiven: deep, of: ["folder", "database", "export"] },
-    { name: "--seen", isGiven: seen.length > 0, of: ["folder", "database"] },
-    { name: "--pin", isGiven: pin !== undefined, of: ["folder"] },
-  ];
+function refuseOthers(kind: VerifyTarget, at: string, { chain, deep, key, pin, seen = [], witness }: AllOptions): void {
+  const options: readonly { readonly name: string; readonly isGiven: boolean; readonly of: readonly VerifyTarget[] }[] =
+    [
+      { name: "--key", isGiven: key.length > 0, of: ["export", "proof"] },
+      { name: "--witness", isGiven: witness.length > 0, of: ["export", "proof"] },
+      { name: "--chain", isGiven: chain, of: ["folder", "export"] },
+      { name: "--deep", isGiven: deep, of: ["folder", "database", "export"] },
+      { name: "--seen", isGiven: seen.length > 0, of: ["folder", "database"] },
+      { name: "--pin", isGiven: pin !== undefined, of: ["folder"] },
+    ];
   const other = options.find(({ isGiven, of }) => isGiven && !of.includes(kind));
   if (other === undefined) return;
   const owners = other.of.map((owner) => kinds[owner]).join(" or ");
   throw new BadInput(`${other.name} only applies to ${owners}, but ${whatIs(kind, at)}`);
 }
 
-function whatIs(kind: Kind, at: string): string {
+function whatIs(kind: VerifyTarget, at: string): string {
   if (kind === "database") return `this is ${kinds[kind]}`;
   if (kind === "folder") return `${at} is neither: a data folder is verified with the key on its own record`;
   return `${at} is ${kinds[kind]}`;

@@ -36,7 +36,7 @@ export async function compareWithSinks(
   const seen = await ask(walked, tenant, files);
   if (seen.length === 0) return { check: walked, isUnknown: true };
   await using ledger = await open();
-  return { check: await held(walked, ledger, seen), isUnknown: false };
+  return { check: await compareHeads(walked, ledger, seen), isUnknown: false };
 }
 
 async function ask(
@@ -53,7 +53,7 @@ async function ask(
   }
 }
 
-async function held(
+async function compareHeads(
   walked: LedgerCheck,
   ledger: LedgerHistory,
   observed: readonly ObservedHead[],

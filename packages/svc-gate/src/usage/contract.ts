@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { calls, run } from "../../../gate/src/cli/run.ts";
 import { inDatabase, inFolder, placed, type FolderOption } from "./options.ts";
-import type { ReplayOptions } from "../../../records/src/replay/command.ts";
+import type { ReplayCommandOptions } from "../../../records/src/replay/command.ts";
 import type { ReportOptions } from "../../../records/src/report/command.ts";
 
 /** Adds the commands for contracts before they are in force, and for receipts under them. */
@@ -98,7 +98,7 @@ function addReplay(program: Command): void {
         "\nExit code 0: nothing differs. 1: a verdict differs. 2: the input cannot be used." +
         "\n\nExample:\n  svc-gate replay ./data --contract contracts/payments-next.yaml --since 7d --sum input.amount",
     )
-    .action((folder: string | undefined, options: ReplayOptions & FolderOption) =>
+    .action((folder: string | undefined, options: ReplayCommandOptions & FolderOption) =>
       run(async () =>
         (await import("../../../records/src/replay/command.ts")).replayCommand(folder ?? options.dataDir, options),
       ),

@@ -7,7 +7,7 @@ import { suite, test } from "node:test";
 import fc from "fast-check";
 import { CounterTables, type LookbackOf } from "../../../../packages/records/src/memory/counter-tables.ts";
 import { openMemory } from "../../../../packages/records/src/memory/memory.ts";
-import { MemoryTables } from "../../../../packages/records/src/memory/tables.ts";
+import { MemoryLedger } from "../../../../packages/records/src/memory/tables.ts";
 import { LedgerRefused } from "../../../../packages/gate/src/ledger/errors.ts";
 import type { StoredEffect } from "../../../../packages/gate/src/ledger/store/store.ts";
 import { addDecimals } from "../../../../packages/core/src/wire/mod.ts";
@@ -17,10 +17,10 @@ import { storedRow, storeSuite } from "../../../support/store-suite.ts";
 import { noticedBy } from "../../../support/store-tables.ts";
 import type { Tables } from "../../../../packages/gate/src/ledger/store/tables.ts";
 
-const ledgers = new Map<string, MemoryTables>();
+const ledgers = new Map<string, MemoryLedger>();
 
-function tablesAt(place: string): MemoryTables {
-  const tables = ledgers.get(place) ?? new MemoryTables();
+function tablesAt(place: string): MemoryLedger {
+  const tables = ledgers.get(place) ?? new MemoryLedger();
   ledgers.set(place, tables);
   return tables;
 }
@@ -64,7 +64,7 @@ suite("faults of reads that the suite of all engines notices", () => {
 });
 
 test("a second owner is refused while the first lives", async () => {
-  const tables = new MemoryTables();
+  const tables = new MemoryLedger();
   const store = openMemory(tables);
   assert.throws(() => openMemory(tables), LedgerRefused);
   await store.close();
