@@ -22,12 +22,12 @@ interface Agent {
  * installed, each of its commands prints how to install it.
  */
 export async function addCommandsOfOtherPackages(program: Command, args: readonly string[]): Promise<void> {
-  const agent = await installed<Agent>(agentEntry);
+  const agent = await importIfInstalled<Agent>(agentEntry);
   const names = commandNames();
   for (const name of names.agent) addAgentCommand(program, { name, agent, args });
   // A hook must start quickly.
   if (names.agent.includes(args[0] ?? "")) return;
-  const workbench = await installed<Workbench>(workbenchEntry);
+  const workbench = await importIfInstalled<Workbench>(workbenchEntry);
   if (workbench !== undefined) workbench.addWorkbenchCommands(program);
   else for (const name of names.workbench) addMissing(program, name, "svc-gate-workbench");
 }
@@ -70,7 +70,7 @@ function howToGet(name: string, owner: string): string {
   return `${name} is in the package ${owner}, which is not installed: npm install --prefix . --ignore-scripts ${file}`;
 }
 
-async function installed<Module>(entry: string): Promise<Module | undefined> {
+async function importIfInstalled<Module>(entry: string): Promise<Module | undefined> {
   try {
     return (await import(entry)) as Module;
   } catch (error) {

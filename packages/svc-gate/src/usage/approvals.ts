@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { calls } from "../../../gate/src/cli/run.ts";
-import { many, operating } from "./options.ts";
+import { many, addOperatorOptions } from "./options.ts";
 
 /** Adds the commands with which a person decides calls. */
 export function addApprovals(program: Command): void {
@@ -16,23 +16,23 @@ export function addApprovals(program: Command): void {
         "\n  svc-gate approvals approve apr_12_... --key-file anna.key --comment 'invoice 4711 is right'",
     );
 
-  deciding(approvals.command("list").description("list calls, newest first"))
+  addApproverOptions(approvals.command("list").description("list calls, newest first"))
     .option("--state <state>", "pending, approved, used, denied, expired, cancelled or superseded", "pending")
     .option("--mine", "only the calls that this key may decide", false)
     .action(calls(async () => (await import("../../../gate/src/cli/approvals/command.ts")).listCommand));
 
-  deciding(approvals.command("show").description("show a whole call").argument("<id>", "of the approval")).action(
-    calls(async () => (await import("../../../gate/src/cli/approvals/command.ts")).showCommand),
-  );
+  addApproverOptions(
+    approvals.command("show").description("show a whole call").argument("<id>", "of the approval"),
+  ).action(calls(async () => (await import("../../../gate/src/cli/approvals/command.ts")).showCommand));
 
-  deciding(
+  addApproverOptions(
     approvals.command("approve").description("approve exactly this call, once").argument("<id>", "of the approval"),
   )
     .option("--comment <text>", "why: it stays in the ledger forever, so name no person")
     .option("--hash <hash>", "the hash that `show` printed: refused if it is not the call's")
     .action(calls(async () => (await import("../../../gate/src/cli/approvals/command.ts")).approveCommand));
 
-  deciding(approvals.command("deny").description("deny a call").argument("<id>", "of the approval"))
+  addApproverOptions(approvals.command("deny").description("deny a call").argument("<id>", "of the approval"))
     .requiredOption("--comment <text>", "why: the agent reads it, and it stays in the ledger forever")
     .option(
       "--scope <scope>",
@@ -42,7 +42,7 @@ export function addApprovals(program: Command): void {
     .option("--hash <hash>", "the hash that `show` printed: refused if it is not the call's")
     .action(calls(async () => (await import("../../../gate/src/cli/approvals/command.ts")).denyCommand));
 
-  deciding(
+  addApproverOptions(
     approvals
       .command("cancel")
       .description("cancel a call that waits, or an approval")
@@ -63,11 +63,11 @@ export function addGrants(program: Command): void {
         "\n\nExample:\n  svc-gate grants create apr_12_... --key-file anna.key --for 30m --uses 5 --amount 500 --preview",
     );
 
-  deciding(grants.command("list").description("list the grants in force, with what is left of each")).action(
+  addApproverOptions(grants.command("list").description("list the grants in force, with what is left of each")).action(
     calls(async () => (await import("../../../gate/src/cli/approvals/grants.ts")).listGrantsCommand),
   );
 
-  deciding(
+  addApproverOptions(
     grants
       .command("create")
       .description("make a grant from a call that waits, or that a person let through")
@@ -82,19 +82,19 @@ export function addGrants(program: Command): void {
     .option("--preview", "only say how many of the last calls it would have covered", false)
     .action(calls(async () => (await import("../../../gate/src/cli/approvals/grants.ts")).createGrantCommand));
 
-  deciding(
+  addApproverOptions(
     grants
       .command("approve")
       .description("add your yes to a grant that needs more people")
       .argument("<id>", "of the grant"),
   ).action(calls(async () => (await import("../../../gate/src/cli/approvals/grants.ts")).approveGrantCommand));
 
-  deciding(grants.command("revoke").description("end a grant at once").argument("<id>", "of the grant")).action(
-    calls(async () => (await import("../../../gate/src/cli/approvals/grants.ts")).revokeGrantCommand),
-  );
+  addApproverOptions(
+    grants.command("revoke").description("end a grant at once").argument("<id>", "of the grant"),
+  ).action(calls(async () => (await import("../../../gate/src/cli/approvals/grants.ts")).revokeGrantCommand));
 }
 
-function deciding(command: Command): Command {
+function addApproverOptions(command: Command): Command {
   const folder = "the data folder of the gate, which says where it listens";
-  return operating(command, folder, "a file with the person's key (default: SVC_APPROVER_KEY)");
+  return addOperatorOptions(command, folder, "a file with the person's key (default: SVC_APPROVER_KEY)");
 }

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { calls, run } from "../../../gate/src/cli/run.ts";
-import { inDatabase, inFolder, placed, type FolderOption } from "./options.ts";
+import { inDatabase, inFolder, addReceiptOptions, type FolderOption } from "./options.ts";
 import type { ReplayCommandOptions } from "../../../records/src/replay/command.ts";
 import type { ReportOptions } from "../../../records/src/report/command.ts";
 
@@ -76,7 +76,7 @@ function addExplain(program: Command): void {
 }
 
 function addReplay(program: Command): void {
-  placed(program.command("replay"))
+  addReceiptOptions(program.command("replay"))
     .description("decide recorded receipts again: under the contracts in force then, or under another contract")
     .option(
       "--contract <file>",
@@ -106,7 +106,7 @@ function addReplay(program: Command): void {
 }
 
 function addReport(program: Command): void {
-  placed(program.command("report"))
+  addReceiptOptions(program.command("report"))
     .description("show the calls that were refused or held, or would have been: by rule, with examples")
     .option("--from <number>", "the first receipt to count", "1")
     .option("--since <when>", "count receipts since then: 24h or 7d ago, a day, or a time in RFC 3339")

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { io } from "../../../gate/src/cli/io.ts";
 import { calls, run } from "../../../gate/src/cli/run.ts";
-import { inDatabase, inFolder, many, restoring, type FolderOption } from "./options.ts";
+import { inDatabase, inFolder, many, addRestoreOptions, type FolderOption } from "./options.ts";
 import type { ProveOptions } from "../../../gate/src/cli/prove.ts";
 
 /** Adds the commands for ledgers: verify, prove, export, back up, restore. */
@@ -135,7 +135,7 @@ function addBackup(program: Command): void {
 }
 
 function addRestore(program: Command): void {
-  restoring(
+  addRestoreOptions(
     program
       .command("restore")
       .description(
@@ -153,7 +153,7 @@ function addRestore(program: Command): void {
 }
 
 function addResume(program: Command): void {
-  restoring(
+  addRestoreOptions(
     program
       .command("resume")
       .description(

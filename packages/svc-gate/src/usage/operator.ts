@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { calls } from "../../../gate/src/cli/run.ts";
-import { many, operating } from "./options.ts";
+import { many, addOperatorOptions } from "./options.ts";
 
 /** Adds the commands with which an operator changes a gate. Each but `notify` writes a row in its ledger. */
 export function addOperatorCommands(program: Command): void {
@@ -26,7 +26,7 @@ function addKeys(program: Command): void {
         "\n\nExample:\n  svc-gate keys create ci --scopes check,rules --expires 90d",
     );
 
-  operating(
+  addOperatorOptions(
     keys
       .command("create")
       .description("create a key and show it once")
@@ -42,11 +42,11 @@ function addKeys(program: Command): void {
       .option("--quiet", "print only the key", false),
   ).action(calls(async () => (await import("../../../gate/src/cli/keys.ts")).createCommand));
 
-  operating(
+  addOperatorOptions(
     keys.command("list").description("list current and former keys: state, scopes, people, limits, last use"),
   ).action(calls(async () => (await import("../../../gate/src/cli/keys.ts")).listCommand));
 
-  operating(
+  addOperatorOptions(
     keys
       .command("rotate")
       .description("create a new key under the same name; the previous one stays valid for a while")
@@ -56,7 +56,7 @@ function addKeys(program: Command): void {
       .option("--quiet", "print only the key", false),
   ).action(calls(async () => (await import("../../../gate/src/cli/keys.ts")).rotateCommand));
 
-  operating(
+  addOperatorOptions(
     keys
       .command("update")
       .description("change who uses a key")
@@ -65,7 +65,7 @@ function addKeys(program: Command): void {
       .option("--groups <list>", "all groups of the person, such as finance,legal"),
   ).action(calls(async () => (await import("../../../gate/src/cli/keys.ts")).updateCommand));
 
-  operating(
+  addOperatorOptions(
     keys.command("revoke").description("make the gate refuse a key from now on").argument("<name>", "of the key"),
   ).action(calls(async () => (await import("../../../gate/src/cli/keys.ts")).revokeCommand));
 }
@@ -80,16 +80,16 @@ function addPeople(program: Command): void {
       "\nExit code 0: done. 2: refused, and nothing changed.\n\nExample:\n  svc-gate persons add anna" +
         "\n  svc-gate keys create anna-laptop --scopes approve,receipts --person anna --groups finance",
     );
-  operating(people.command("add").description("add a person").argument("<name>", "such as anna")).action(
+  addOperatorOptions(people.command("add").description("add a person").argument("<name>", "such as anna")).action(
     calls(async () => (await import("../../../gate/src/cli/keys.ts")).addPersonCommand),
   );
-  operating(people.command("list").description("list the people")).action(
+  addOperatorOptions(people.command("list").description("list the people")).action(
     calls(async () => (await import("../../../gate/src/cli/keys.ts")).listPeopleCommand),
   );
 }
 
 function addReload(program: Command): void {
-  operating(
+  addOperatorOptions(
     program
       .command("reload")
       .description("make a serving gate put its current files in force, between two batches")
@@ -112,10 +112,10 @@ function addNotify(program: Command): void {
       "after",
       "\nExit code 0: done. 2: refused, and nothing changed.\n\nExample:\n  svc-gate notify replay --from 1200",
     );
-  operating(
+  addOperatorOptions(
     notify.command("list").description("list how far each endpoint has got, and the events that were given up"),
   ).action(calls(async () => (await import("../../../gate/src/cli/notify.ts")).listCommand));
-  operating(
+  addOperatorOptions(
     notify
       .command("replay")
       .description("send all events from a row on again; their ids stay the same")
@@ -125,7 +125,7 @@ function addNotify(program: Command): void {
 }
 
 function addErase(program: Command): void {
-  operating(
+  addOperatorOptions(
     program
       .command("erase")
       .description("permanently delete personal data from receipts; hashes and proofs stay valid")
@@ -159,7 +159,7 @@ function addErase(program: Command): void {
 }
 
 function addStop(program: Command): void {
-  operating(
+  addOperatorOptions(
     program
       .command("stop")
       .description("block calls until the stop is lifted: every call, or those of some tools, of a key or of a session")

@@ -19,7 +19,7 @@ export function inDatabase(
 }
 
 /** The options of a command that an operator, or a person who decides, gives to a gate. */
-export function operating(
+export function addOperatorOptions(
   command: Command,
   folder = "the gate's data folder",
   key = "with --url: a file with a key of scope admin (default: SVC_ADMIN_KEY)",
@@ -33,7 +33,7 @@ export function operating(
 }
 
 /** The options of a command that restores a ledger. */
-export function restoring(command: Command): Command {
+export function addRestoreOptions(command: Command): Command {
   return command
     .addOption(inFolder("the gate's data folder"))
     .option("--pin <file>", "the head pin, if it is not in the folder", io().env["SVC_PIN"])
@@ -41,7 +41,7 @@ export function restoring(command: Command): Command {
 }
 
 /** The options of a command that reads receipts. */
-export function placed(command: Command): Command {
+export function addReceiptOptions(command: Command): Command {
   return command
     .argument("[folder]", "the data folder, instead of --data-dir")
     .addOption(inFolder())
