@@ -9,7 +9,7 @@ import { findInRules } from "./findings/rules.ts";
 import { findInSubjects } from "./findings/subjects.ts";
 import { findInTexts } from "./findings/texts.ts";
 import { findInTools } from "./findings/tools.ts";
-import type { Finding } from "./findings/finding.ts";
+import type { ContractFinding } from "./findings/finding.ts";
 import { subjectsOf } from "./formula/subject.ts";
 import { withoutSuppressed } from "./findings/suppressions.ts";
 
@@ -19,7 +19,7 @@ import { withoutSuppressed } from "./findings/suppressions.ts";
  *
  * @param keys the valid keys of the gate; without them, nothing is said about who can approve
  */
-export function analyze(policySet: PolicySet, keys?: readonly KnownKey[]): readonly Finding[] {
+export function analyze(policySet: PolicySet, keys?: readonly KnownKey[]): readonly ContractFinding[] {
   const subjects = subjectsOf(policySet);
   const found = [
     ...findInRules(subjects),
@@ -35,12 +35,12 @@ export function analyze(policySet: PolicySet, keys?: readonly KnownKey[]): reado
   ];
   const files = [...new Set(policySet.documents.map(({ file }) => file))];
   const left = withoutSuppressed(distinct(found), files);
-  const order = ({ span }: Finding): number => files.indexOf(span.file);
+  const order = ({ span }: ContractFinding): number => files.indexOf(span.file);
   return left.toSorted((a, b) => order(a) - order(b) || a.span.from - b.span.from);
 }
 
 /** One finding for each place: for a rule on several tools it is reported once. */
-function distinct(findings: readonly Finding[]): readonly Finding[] {
-  const key = ({ code, span }: Finding): string => `${code} ${span.file.name} ${span.from} ${span.to}`;
+function distinct(findings: readonly ContractFinding[]): readonly ContractFinding[] {
+  const key = ({ code, span }: ContractFinding): string => `${code} ${span.file.name} ${span.from} ${span.to}`;
   return [...new Map(findings.toReversed().map((finding) => [key(finding), finding])).values()].toReversed();
 }

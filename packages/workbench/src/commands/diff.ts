@@ -53,8 +53,8 @@ export async function diffCommand(before: string, after: string, options: DiffOp
   const blocks = [
     ...patch,
     ...tools.map(block),
-    ...listed("aliases of tools:", aliases.map(aliasText)),
-    ...listed("approvals of the mandate:", settings.map(changeText)),
+    ...formatSection("aliases of tools:", aliases.map(aliasText)),
+    ...formatSection("approvals of the mandate:", settings.map(changeText)),
     total(tools),
   ];
   return { exitCode, text: blocks.join("\n\n"), forPrograms: true };
@@ -122,7 +122,7 @@ function aliasText({ name, before, after, direction }: AliasChange): string {
   return `${name}: ${before ?? "unknown"} -> ${after ?? "unknown"} (${direction})`;
 }
 
-function listed(title: string, lines: readonly string[]): readonly string[] {
+function formatSection(title: string, lines: readonly string[]): readonly string[] {
   return lines.length === 0 ? [] : [[title, ...lines.map((line) => `  ${line}`)].join("\n")];
 }
 
@@ -164,14 +164,14 @@ function forProgram({ tool, answer, shown, approvals, numbers, hostFacts, notes,
 
 /** Inputs and facts are JSON texts, so that their numbers stay exact. */
 function callForProgram({ call, before, after }: Compared): object {
-  const said = ({ verdict, rule, reason }: Compared["before"]): object => ({ verdict, rule, reason });
+  const summarizeDecision = ({ verdict, rule, reason }: Compared["before"]): object => ({ verdict, rule, reason });
   return {
     tool_input: call.input,
     platform_state: call.platform,
     session: call.hasSession,
     at: new Date(call.now).toISOString(),
     counters: Object.fromEntries([...before.read, ...after.read]),
-    before: said(before),
-    after: said(after),
+    before: summarizeDecision(before),
+    after: summarizeDecision(after),
   };
 }

@@ -2,12 +2,12 @@ import { writeFile } from "node:fs/promises";
 import { renderDiagnostics } from "../../../gate/src/server/policy/mod.ts";
 import { badInput } from "../../../gate/src/cli/check.ts";
 import { BadInput, type Outcome } from "../../../gate/src/cli/mod.ts";
-import { findFiles, foldersOf, untested } from "./files.ts";
+import { findFiles, foldersOf, findUntestedContracts } from "./files.ts";
 import { junitText } from "./junit.ts";
 import { roundJson } from "./json.ts";
 import { percent, printCoverage, printFile, printTotal, printUntested } from "./print.ts";
-import { runRound, type Round } from "./round.ts";
-import { watch, type Tested } from "./watch.ts";
+import { runRound, type TestRound } from "./round.ts";
+import { watch, type TestRunResult } from "./watch.ts";
 
 export interface TestOptions {
   readonly json: boolean;
@@ -28,22 +28,22 @@ export async function testCommand(paths: readonly string[], options: TestOptions
   return watch(() => testOnce(paths, { ...options, min }));
 }
 
-interface Settings extends Omit<TestOptions, "min" | "watch"> {
+interface TestSettings extends Omit<TestOptions, "min" | "watch"> {
   readonly min: number | undefined;
 }
 
-async function testOnce(paths: readonly string[], settings: Settings): Promise<Tested> {
+async function testOnce(paths: readonly string[], settings: TestSettings): Promise<TestRunResult> {
   const found = await findFiles(paths);
   if (found.tests.length === 0) throw new BadInput(nothingFound(paths));
   const round = await runRound(found.tests, settings.filter ?? "");
   const asksAll = settings.coverage || settings.min !== undefined;
-  const outcome = await outcomeOf(round, settings, asksAll ? await untested(found, round) : []);
+  const outcome = await outcomeOf(round, settings, asksAll ? await findUntestedContracts(found, round) : []);
   return { outcome, folders: foldersOf(found, round) };
 }
 
 async function outcomeOf(
-  round: Round,
-  { json, junit, coverage, min, filter }: Settings,
+  round: TestRound,
+  { json, junit, coverage, min, filter }: TestSettings,
   without: readonly string[],
 ): Promise<Outcome> {
   if (round.problems.length > 0)
@@ -74,7 +74,7 @@ function readMin(text: string | undefined): number | undefined {
   throw new BadInput(`--min must be a number from 0 to 100, not "${text}"`);
 }
 
-function lackingOf({ subjects }: Round, without: readonly string[], min: number | undefined): readonly string[] {
+function lackingOf({ subjects }: TestRound, without: readonly string[], min: number | undefined): readonly string[] {
   if (min === undefined) return [];
   const reached = [...subjects].map(([name, { coverage }]) => [name, percent(coverage)] as const);
   return [

@@ -61,12 +61,12 @@ export interface TestDecision {
   /** Milliseconds since the epoch. */
   readonly at: number;
   /** Undefined if the gate must accept the decision. */
-  readonly expect: Expected<(typeof decisionResults)[number]> | undefined;
+  readonly expect: ExpectedResult<(typeof decisionResults)[number]> | undefined;
 }
 
 export const decisionActs = ["approve", "deny", "cancel"] as const;
 
-interface Expected<Outcome> {
+interface ExpectedResult<Outcome> {
   readonly span: Span;
   readonly result: Outcome;
 }
@@ -97,7 +97,7 @@ export interface TestOutcome {
   /** Milliseconds since the epoch. */
   readonly at: number;
   /** Undefined if the gate must accept the outcome. */
-  readonly expect: Expected<(typeof outcomeRefusals)[number]> | undefined;
+  readonly expect: ExpectedResult<(typeof outcomeRefusals)[number]> | undefined;
 }
 
 /** The codes of the gate's refusals of an outcome. */

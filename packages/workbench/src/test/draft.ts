@@ -22,7 +22,7 @@ export class Drafts {
   constructor(file: Sheet) {
     for (const [name, node] of file.entries("fixtures")) this.#fixtures.set(name, file.object(node, name));
     for (const [name, node] of file.entries("templates")) {
-      const template = sheetOf(node, "a template", file.report)?.known(templateKeys);
+      const template = sheetOf(node, "a template", file.report)?.checkKeys(templateKeys);
       if (template !== undefined) this.#templates.set(name, this.own(template));
     }
   }
@@ -59,7 +59,7 @@ export class Drafts {
   }
 
   /** The members of a call without those that it leaves out: `without: [platform.price]`. */
-  called(sheet: Sheet, around: Draft): Draft {
+  readCall(sheet: Sheet, around: Draft): Draft {
     const draft = this.within(sheet, around);
     const input = new Map(draft.input);
     const platform = new Map(draft.platform ?? new Map());

@@ -13,7 +13,7 @@ export function expectationOf(sheet: Sheet): Expectation | undefined {
   const node = sheet.node("expect");
   if (node === undefined) return undefined;
   if (node.kind === "scalar") return { span: node.span, result: sheet.verdict("expect"), counters: new Map() };
-  const inner = sheet.inner("expect", "`expect`")?.known(expectKeys);
+  const inner = sheet.inner("expect", "`expect`")?.checkKeys(expectKeys);
   if (inner === undefined) return undefined;
   if (inner.map.entries.size === 0) sheet.report.add("missing", node.span, "`expect` is empty");
   return {
@@ -35,7 +35,7 @@ function approvalOf(sheet: Sheet): ExpectedApproval | null | undefined {
   const node = sheet.node("approval");
   if (node === undefined) return undefined;
   if (node.kind === "scalar") return node.value === null ? null : statusOf(sheet, "approval");
-  const inner = sheet.inner("approval", "`approval`")?.known(approvalKeys);
+  const inner = sheet.inner("approval", "`approval`")?.checkKeys(approvalKeys);
   if (inner === undefined) return undefined;
   if (inner.map.entries.size === 0) sheet.report.add("missing", node.span, "`approval` is empty");
   return {

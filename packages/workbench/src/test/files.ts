@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join, normalize } from "node:path";
 import { isContract } from "../../../core/src/contract/mod.ts";
 import { NoSuchFile } from "../../../gate/src/server/errors.ts";
-import type { Round } from "./round.ts";
+import type { TestRound } from "./round.ts";
 
 /** The files found at the paths of the command line. */
 export interface FileSelection {
@@ -73,7 +73,7 @@ async function isFolder(path: string): Promise<boolean | undefined> {
 }
 
 /** Contracts in the folders that no test file tests, neither directly nor in a mandate. */
-export async function untested({ others }: FileSelection, round: Round): Promise<readonly string[]> {
+export async function findUntestedContracts({ others }: FileSelection, round: TestRound): Promise<readonly string[]> {
   const tested = new Set(partsOf(round).map((file) => normalize(file)));
   const left = others.filter((file) => !tested.has(normalize(file)));
   const texts = await Promise.all(left.map((file) => readFile(file, "utf8")));
@@ -81,12 +81,12 @@ export async function untested({ others }: FileSelection, round: Round): Promise
 }
 
 /** The folders whose files affect the result of a round. */
-export function foldersOf({ tests, folders }: FileSelection, round: Round): readonly string[] {
+export function foldersOf({ tests, folders }: FileSelection, round: TestRound): readonly string[] {
   return [...new Set([...folders, ...[...tests, ...partsOf(round)].map((file) => dirname(file))])];
 }
 
 /** The contracts and mandates under test, and the contracts that the mandates name. */
-function partsOf({ names, subjects }: Round): readonly string[] {
+function partsOf({ names, subjects }: TestRound): readonly string[] {
   const inMandates = [...subjects].flatMap(([subject, { policySet }]) => {
     const parts = Array.from(policySet.text.matchAll(/^--- # (.*)$/gm), ([, name = ""]) => name);
     return parts.slice(1).map((name) => join(dirname(subject), name));

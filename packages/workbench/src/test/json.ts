@@ -3,7 +3,7 @@ import type { CaseAnswer } from "./case-gate.ts";
 import { outcomes, type Coverage } from "./coverage.ts";
 import { percent } from "./print.ts";
 import type { TestStep } from "./document.ts";
-import type { Round } from "./round.ts";
+import type { TestRound } from "./round.ts";
 import type { CaseResult, Failure } from "./run.ts";
 
 /**
@@ -11,7 +11,7 @@ import type { CaseResult, Failure } from "./run.ts";
  *
  * @param without contracts without a test
  */
-export function roundJson({ files, subjects }: Round, ok: boolean, without: readonly string[]): object {
+export function roundJson({ files, subjects }: TestRound, ok: boolean, without: readonly string[]): object {
   const results = files.flatMap((file) => file.results);
   return {
     ok,

@@ -9,7 +9,7 @@ import type { CaseAnswer } from "./case-gate.ts";
 import { latest, type TestCall, type TestDecision, type TestOutcome, type TestStep } from "./document.ts";
 import type { FileResult } from "./round.ts";
 import { io, counted } from "../../../gate/src/cli/mod.ts";
-import { isRule, type Failure, type Mismatch } from "./run.ts";
+import { isRule, type Failure, type TestMismatch } from "./run.ts";
 
 /** One file for a person: a line for each case; for a failed one the expected result, the actual one and the reason. */
 export function printFile({ file, results }: FileResult): string {
@@ -78,7 +78,7 @@ function callLines(
   return [who, `  input     ${cut(inputText)}`, `  platform  ${cut(platformText ?? "none")}`];
 }
 
-function printMismatch({ what, expected, came }: Mismatch): readonly string[] {
+function printMismatch({ what, expected, came }: TestMismatch): readonly string[] {
   const label = what.padEnd(9);
   const marked = what === "reason" ? `${paint("red", "+ ")}${wordDiff(expected, came)}` : paint("red", `+ ${came}`);
   return [`  ${label} ${paint("green", `- ${expected}`)}`, `  ${" ".repeat(9)} ${marked}`];

@@ -40,19 +40,19 @@ export function readTests(source: SourceFile): Result<TestFile, readonly Diagnos
   const report = new Report();
   const root = readYaml(source, report);
   const sheet = root === undefined ? undefined : sheetOf(root, "a test file", report);
-  const file = sheet === undefined ? undefined : new Reader(sheet.known(fileKeys)).file(sheet, source);
+  const file = sheet === undefined ? undefined : new TestFileReader(sheet.checkKeys(fileKeys)).file(sheet, source);
   return file === undefined || report.size > 0 ? bad(report.sorted([source])) : good(file);
 }
 
 /** How far the steps of a case are read. */
-interface Progress {
+interface CaseProgress {
   /** The time of the last step. */
   now: number;
   /** The names of calls, and of their approvals, that a step may use. */
   readonly names: Set<string>;
 }
 
-class Reader {
+class TestFileReader {
   readonly #report: Report;
   readonly #drafts: Drafts;
   readonly #people = new Map<string, readonly string[]>();
@@ -116,13 +116,13 @@ class Reader {
   #case(node: YamlNode, { draft, now }: { readonly draft: Draft; readonly now: number }): TestCase | undefined {
     const sheet = sheetOf(node, "a case", this.#report);
     if (sheet === undefined) return undefined;
-    sheet.known(sheet.has("calls") ? sessionKeys : caseKeys);
+    sheet.checkKeys(sheet.has("calls") ? sessionKeys : caseKeys);
     const name = sheet.text("case") ?? "";
     const { span } = sheet.map.entries.get("case")?.value ?? sheet.map;
     if (name === "") this.#report.add("missing", { ...span, to: span.from + 1 }, "a case needs a name, under `case:`");
     if (/\p{Cc}/u.test(name)) this.#report.add("shape", span, "a case's name is one line");
     const given =
-      sheet.inner("given", "`given`")?.known(["counters"]).decimals("counters") ?? new Map<string, string>();
+      sheet.inner("given", "`given`")?.checkKeys(["counters"]).decimals("counters") ?? new Map<string, string>();
     const progress = { now, names: new Set<string>() };
     const steps = sheet.has("calls")
       ? this.#steps(sheet, this.#drafts.within(sheet, draft), progress)
@@ -133,20 +133,20 @@ class Reader {
     return { name, span, given, steps };
   }
 
-  #steps(sheet: Sheet, draft: Draft, progress: Progress): readonly TestStep[] {
+  #steps(sheet: Sheet, draft: Draft, progress: CaseProgress): readonly TestStep[] {
     return sheet.items("calls").flatMap((item): readonly TestStep[] => {
       const step = sheetOf(item, "a call", this.#report);
       if (step === undefined) return [];
       if (step.has("outcome")) return [this.#outcome(step, progress)];
       return decisionActs.some((act) => step.has(act))
         ? this.#decision(step, progress)
-        : this.#call(step.known(callKeys), draft, progress);
+        : this.#call(step.checkKeys(callKeys), draft, progress);
     });
   }
 
   /** A person decides a call of the case, or its key cancels it. */
-  #decision(sheet: Sheet, progress: Progress): readonly TestDecision[] {
-    sheet.known(decisionKeys, "a decision");
+  #decision(sheet: Sheet, progress: CaseProgress): readonly TestDecision[] {
+    sheet.checkKeys(decisionKeys, "a decision");
     const { span } = sheet.map;
     const [act = "approve", ...others] = decisionActs.filter((name) => sheet.has(name));
     if (others.length > 0)
@@ -166,8 +166,8 @@ class Reader {
   }
 
   /** A key reports what became of a call of the case. */
-  #outcome(sheet: Sheet, progress: Progress): TestOutcome {
-    sheet.known(outcomeKeys, "an outcome");
+  #outcome(sheet: Sheet, progress: CaseProgress): TestOutcome {
+    sheet.checkKeys(outcomeKeys, "an outcome");
     const { span } = sheet.map;
     const status = sheet.oneOf("outcome", "status of an outcome", outcomeRows.outcomeStatuses) ?? "done";
     if (sheet.decimal("amount") !== undefined && status !== "done")
@@ -184,7 +184,7 @@ class Reader {
   }
 
   /** A name that a call above has. */
-  #nameAbove(scalar: YamlScalar | undefined, what: string, { names }: Progress): string | undefined {
+  #nameAbove(scalar: YamlScalar | undefined, what: string, { names }: CaseProgress): string | undefined {
     if (scalar === undefined || names.has(scalar.text)) return scalar?.text;
     const hint = didYouMean(scalar.text, names, "name a call with `as:`");
     const none = `no call comes before it, so there is no ${what}`;
@@ -194,8 +194,8 @@ class Reader {
   }
 
   /** One call, as often as it is repeated; the clock advances with it. */
-  #call(sheet: Sheet, base: Draft, progress: Progress): readonly TestCall[] {
-    const draft = this.#drafts.called(sheet, base);
+  #call(sheet: Sheet, base: Draft, progress: CaseProgress): readonly TestCall[] {
+    const draft = this.#drafts.readCall(sheet, base);
     const { span } = sheet.map;
     if (draft.tool === undefined) sheet.reportProblem("missing", "a call needs a tool, under `tool:`");
     const tool = draft.tool?.text ?? "";
@@ -218,7 +218,7 @@ class Reader {
   }
 
   /** The time of a step. Time goes forward. */
-  #time(sheet: Sheet, progress: Progress, what: string): number {
+  #time(sheet: Sheet, progress: CaseProgress, what: string): number {
     const { now } = progress;
     if (sheet.has("at") && sheet.has("after"))
       sheet.reportProblem("twice", `${what} has \`at:\` or \`after:\`, not both`);

@@ -7,7 +7,7 @@ import { EvaluationTrace } from "../../../records/src/mod.ts";
 import { Coverage } from "./coverage.ts";
 import type { TestFile } from "./document.ts";
 import { readTests } from "./read.ts";
-import { runTests, type CaseResult, type Subject } from "./run.ts";
+import { runTests, type CaseResult, type TestSubject } from "./run.ts";
 
 export interface FileResult {
   readonly file: TestFile;
@@ -17,25 +17,25 @@ export interface FileResult {
 }
 
 /** All test files, run once. */
-export interface Round {
+export interface TestRound {
   /** The files with a selected case. */
   readonly files: readonly FileResult[];
   /** The contracts and mandates that the files name, whether or not they compile. */
   readonly names: readonly string[];
   /** By the name of the contract or mandate. */
-  readonly subjects: ReadonlyMap<string, Subject>;
+  readonly subjects: ReadonlyMap<string, TestSubject>;
   /** If there are any, nothing was run. */
   readonly problems: readonly Diagnostic[];
 }
 
 /** Reads, compiles and runs test files. @param filter a part of a case's name, or of its file's title */
-export async function runRound(paths: readonly string[], filter: string): Promise<Round> {
+export async function runRound(paths: readonly string[], filter: string): Promise<TestRound> {
   const read = await Promise.all(
     paths.map(async (path) => readTests({ name: path, text: await readFile(path, "utf8") })),
   );
   const problems = read.flatMap((file) => (file.ok ? [] : file.problem));
   const files = read.flatMap((file) => (file.ok ? [file.value] : []));
-  const subjects = new Map<string, Subject>();
+  const subjects = new Map<string, TestSubject>();
   const names = [...new Set(files.map(subjectOf))];
   for (const name of names) {
     const subject = await loadSubject(name);
@@ -58,7 +58,7 @@ function subjectOf({ source, subject }: TestFile): string {
   return join(dirname(source.name), subject);
 }
 
-async function loadSubject(name: string): Promise<Result<Subject, readonly Diagnostic[]>> {
+async function loadSubject(name: string): Promise<Result<TestSubject, readonly Diagnostic[]>> {
   const trace = new EvaluationTrace();
   const loaded = await loadContracts(name, name, { probe: trace.probe });
   if (!loaded.ok) return bad(loaded.problem);

@@ -6,14 +6,14 @@ import type { Coverage } from "./coverage.ts";
 import type { Expectation, TestCall, TestCase, TestDecision, TestFile, TestOutcome, TestStep } from "./document.ts";
 
 /** The contract under test, with its trace and coverage. */
-export interface Subject {
+export interface TestSubject {
   readonly policySet: PolicySet;
   readonly trace: EvaluationTrace;
   readonly coverage: Coverage;
 }
 
 /** The expected and the actual result of a call. */
-export interface Mismatch {
+export interface TestMismatch {
   readonly what: string;
   readonly expected: string;
   readonly came: string;
@@ -23,7 +23,7 @@ export interface Failure {
   readonly step: TestStep;
   /** The number of the step in the case, from 1. */
   readonly number: number;
-  readonly mismatches: readonly Mismatch[];
+  readonly mismatches: readonly TestMismatch[];
   /** Undefined if the step is not a call, or the gate would refuse the body itself. */
   readonly answered: CaseAnswer | undefined;
   readonly explanation: Explanation | undefined;
@@ -39,7 +39,7 @@ export interface CaseResult {
 /** Runs the cases of a file one after another, each with a separate gate. */
 export async function runTests(
   file: TestFile,
-  subject: Subject,
+  subject: TestSubject,
   isWanted: (name: string) => boolean,
 ): Promise<readonly CaseResult[]> {
   const results: CaseResult[] = [];
@@ -54,7 +54,7 @@ export async function runTests(
 async function runCase(
   { steps, given }: TestCase,
   { mode, persons: people }: TestFile,
-  subject: Subject,
+  subject: TestSubject,
 ): Promise<Failure | undefined> {
   const { policySet } = subject;
   const wrong = unknownCounter(given, policySet);
@@ -74,15 +74,19 @@ type StepFailure = Omit<Failure, "number" | "step">;
 
 const nothingCame = { answered: undefined, explanation: undefined };
 
-function runStep(step: TestStep, gate: CaseGate, subject: Subject): Promise<StepFailure | undefined> {
+function runStep(step: TestStep, gate: CaseGate, subject: TestSubject): Promise<StepFailure | undefined> {
   if (step.kind === "call") return runCall(step, gate, subject);
   return step.kind === "decision" ? runDecision(step, gate) : runOutcome(step, gate);
 }
 
-async function runCall(call: TestCall, gate: CaseGate, { trace, coverage }: Subject): Promise<StepFailure | undefined> {
+async function runCall(
+  call: TestCall,
+  gate: CaseGate,
+  { trace, coverage }: TestSubject,
+): Promise<StepFailure | undefined> {
   trace.forget();
   const answered = await gate.call(call);
-  if (!answered.ok) return { ...nothingCame, mismatches: [prevented(call.expect, answered.problem)] };
+  if (!answered.ok) return { ...nothingCame, mismatches: [toMismatch(call.expect, answered.problem)] };
   coverage.note(answered.value, trace);
   const mismatches = call.expect === undefined ? [] : compare(call.expect, answered.value);
   if (mismatches.length === 0) return undefined;
@@ -92,7 +96,7 @@ async function runCall(call: TestCall, gate: CaseGate, { trace, coverage }: Subj
 async function runDecision(decision: TestDecision, gate: CaseGate): Promise<StepFailure | undefined> {
   const { act, expect } = decision;
   const decided = await gate.decide(decision);
-  if (!decided.ok) return { ...nothingCame, mismatches: [prevented(undefined, decided.problem)] };
+  if (!decided.ok) return { ...nothingCame, mismatches: [toMismatch(undefined, decided.problem)] };
   return unlike({ what: act, expected: expect?.result, otherwise: "a decision that counts" }, decided.value);
 }
 
@@ -103,7 +107,7 @@ async function runOutcome(outcome: TestOutcome, gate: CaseGate): Promise<StepFai
 
 /** @param step its expected result, or in words that the gate must accept it */
 function unlike(
-  { what, expected, otherwise }: Pick<Mismatch, "what"> & { expected: string | undefined; otherwise: string },
+  { what, expected, otherwise }: Pick<TestMismatch, "what"> & { expected: string | undefined; otherwise: string },
   { result, refusal }: StepResult,
 ): StepFailure | undefined {
   if (expected === undefined ? refusal === undefined : expected === result) return undefined;
@@ -111,24 +115,24 @@ function unlike(
   return { ...nothingCame, mismatches: [{ what, expected: expected ?? otherwise, came }] };
 }
 
-function unknownCounter(given: ReadonlyMap<string, string>, { counters }: PolicySet): Mismatch | undefined {
+function unknownCounter(given: ReadonlyMap<string, string>, { counters }: PolicySet): TestMismatch | undefined {
   for (const name of given.keys()) {
     if (counters.some((counter) => isRule(name, counter.name))) continue;
-    const came = `the contract has ${listed(counters.map((counter) => counter.name))}`;
+    const came = `the contract has ${formatNames(counters.map((counter) => counter.name))}`;
     return { what: "given", expected: `a counter ${name}`, came };
   }
   return undefined;
 }
 
-function prevented(expect: Expectation | undefined, { what, came }: Obstacle): Mismatch {
+function toMismatch(expect: Expectation | undefined, { what, came }: Obstacle): TestMismatch {
   const expected = what === "approval" ? "an approval" : (expect?.result ?? expect?.verdict ?? "a decision");
   return { what, expected, came };
 }
 
-function compare(expect: Expectation, came: CaseAnswer): readonly Mismatch[] {
+function compare(expect: Expectation, came: CaseAnswer): readonly TestMismatch[] {
   const { decision, answered, counters, reason, isChanged } = came;
   const { verdict, rule, final, fired } = decision;
-  const found: Mismatch[] = [];
+  const found: TestMismatch[] = [];
   const check = (what: string, expected: string | undefined, is: string, same = expected === is): void => {
     if (expected !== undefined && !same) found.push({ what, expected, came: is });
   };
@@ -140,7 +144,7 @@ function compare(expect: Expectation, came: CaseAnswer): readonly Mismatch[] {
   check("final", expect.final?.toString(), String(final));
   const checkRules = (what: string, expected: readonly string[] | undefined, is: readonly string[]): void => {
     const areSame = expected?.length === is.length && is.every((id, at) => isRule(expected[at], id));
-    check(what, expected && listed(expected), listed(is), areSame);
+    check(what, expected && formatNames(expected), formatNames(is), areSame);
   };
   const wouldFire = decision.observed.map((observation) => observation.rule);
   checkRules("fired", expect.fired, fired);
@@ -153,7 +157,7 @@ function compare(expect: Expectation, came: CaseAnswer): readonly Mismatch[] {
   return [...found, ...compareApproval(expect.approval, came.approval)];
 }
 
-function compareApproval(expected: Expectation["approval"], came: AnswerApproval | undefined): readonly Mismatch[] {
+function compareApproval(expected: Expectation["approval"], came: AnswerApproval | undefined): readonly TestMismatch[] {
   if (expected === undefined) return [];
   if (expected === null || came === undefined) {
     if (expected === null && came === undefined) return [];
@@ -168,7 +172,7 @@ function compareApproval(expected: Expectation["approval"], came: AnswerApproval
   });
 }
 
-function listed(names: readonly string[]): string {
+function formatNames(names: readonly string[]): string {
   return names.length === 0 ? "none" : names.join(", ");
 }
 

@@ -24,7 +24,7 @@ export class Sheet {
   }
 
   /** @param what its name in messages, if the members show that the map is of another kind */
-  known(names: readonly string[], what: string = this.#what): this {
+  checkKeys(names: readonly string[], what: string = this.#what): this {
     for (const [name, { key }] of this.map.entries) {
       if (names.includes(name)) continue;
       const hint = didYouMean(name, names, `${what} has ${names.join(", ")}`);

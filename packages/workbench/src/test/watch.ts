@@ -4,7 +4,7 @@ import { NoSuchFile } from "../../../gate/src/server/errors.ts";
 import { io, BadInput, type Outcome } from "../../../gate/src/cli/mod.ts";
 
 /** The result of one run, and the folders whose files affect it. */
-export interface Tested {
+export interface TestRunResult {
   readonly outcome: Outcome;
   readonly folders: readonly string[];
 }
@@ -14,7 +14,7 @@ const quietMs = 100;
 const clearScreen = "\u001b[2J\u001b[3J\u001b[H";
 
 /** Runs, and runs again whenever a YAML file changes, until Ctrl-C or SIGTERM; the outcome is that of the last run. */
-export async function watch(run: () => Promise<Tested>): Promise<Outcome> {
+export async function watch(run: () => Promise<TestRunResult>): Promise<Outcome> {
   const watchers = new Map<string, FSWatcher>();
   const { promise: stopped, resolve: stop } = Promise.withResolvers<"stop">();
   let changed = Promise.withResolvers<void>();
@@ -36,7 +36,7 @@ export async function watch(run: () => Promise<Tested>): Promise<Outcome> {
 }
 
 /** A file that is missing for a moment does not end the watch. */
-async function runAnyway(run: () => Promise<Tested>): Promise<Tested> {
+async function runAnyway(run: () => Promise<TestRunResult>): Promise<TestRunResult> {
   try {
     return await run();
   } catch (error) {

@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { shapeAt, withItem, type World } from "../../../../packages/workbench/src/analysis/formula/world.ts";
+import { shapeAt, withItem, type ShapeEnvironment } from "../../../../packages/workbench/src/analysis/formula/world.ts";
 import { shapeOf } from "../../../../packages/workbench/src/analysis/formula/shapes.ts";
 import { readJson } from "../../../../packages/core/src/wire/mod.ts";
 
@@ -15,7 +15,7 @@ const schema = readJson(
 
 test("an item whose list is a member of an item with the same slot has the type of the inner list", () => {
   assert.ok(schema.ok);
-  const world: World = {
+  const world: ShapeEnvironment = {
     input: shapeOf(schema.value.members),
     platform: undefined,
     ranges: new Map(),

@@ -2,11 +2,14 @@ import type { PolicySet, Span } from "../../../../readers/src/contract.ts";
 import { isNumber, readMembers, type ContractDocument, type Core, type ToolPlan } from "../../../../readers/src/ir.ts";
 import { isPartOf, pathNames, readPath } from "../../../../core/src/wire/mod.ts";
 import { impossible } from "../formula/reasoner.ts";
-import { isTrue, rulesOf, shortName, type RuleOnTools, type Subject } from "../formula/subject.ts";
-import type { Finding } from "./finding.ts";
+import { isTrue, rulesOf, shortName, type RuleOnTools, type AnalysisSubject } from "../formula/subject.ts";
+import type { ContractFinding } from "./finding.ts";
 
 /** Parts of `approval` that change nothing. */
-export function findInApprovals(subjects: readonly Subject[], policySet: PolicySet): readonly Finding[] {
+export function findInApprovals(
+  subjects: readonly AnalysisSubject[],
+  policySet: PolicySet,
+): readonly ContractFinding[] {
   const places = subjects.flatMap((subject) => {
     const plan = policySet.tools.get(subject.tool);
     return plan === undefined ? [] : [{ subject, plan }];
@@ -23,34 +26,36 @@ export function findInApprovals(subjects: readonly Subject[], policySet: PolicyS
 }
 
 interface SubjectPlan {
-  readonly subject: Subject;
+  readonly subject: AnalysisSubject;
   readonly plan: ToolPlan;
 }
 
 /** An `approval` as it is written. */
-type ApprovalDocument = NonNullable<ContractDocument["approval"]>;
+type ApprovalSection = NonNullable<ContractDocument["approval"]>;
 
-type Member = Exclude<keyof ApprovalDocument, "span">;
+type ApprovalMemberName = Exclude<keyof ApprovalSection, "span">;
 
 /** Rules with an approval and a verdict that no mode turns into ESCALATE. */
-function rulesWithoutAsking({ rules }: ContractDocument): readonly Finding[] {
+function rulesWithoutAsking({ rules }: ContractDocument): readonly ContractFinding[] {
   return rules.flatMap(({ name, span, verdict, final, approval }) => {
     if (approval === undefined || verdict === "ESCALATE" || (verdict === "BLOCK" && !final)) return [];
     const why = verdict === "ALLOW" ? "has the verdict ALLOW" : "is a final BLOCK";
-    return [unused(approval.span, span, `\`${name}\` ${why}, so in no mode a person is asked because of it`)];
+    return [
+      makeUnusedFinding(approval.span, span, `\`${name}\` ${why}, so in no mode a person is asked because of it`),
+    ];
   });
 }
 
 /** The approvals of the contract and its tools: the defaults of their rules. */
-function sharedApprovals(document: ContractDocument, places: readonly SubjectPlan[]): readonly Finding[] {
+function sharedApprovals(document: ContractDocument, places: readonly SubjectPlan[]): readonly ContractFinding[] {
   const found = places.flatMap((place) => {
     const tool = document.tools.get(place.subject.tool);
     if (tool?.approval === undefined) return [];
-    const uses = (member: Member): boolean => isUsed(place, member);
+    const uses = (member: ApprovalMemberName): boolean => isUsed(place, member);
     return unusedMembers(tool.approval, tool.span, { of: `\`${place.subject.tool}\``, uses });
   });
   if (document.approval === undefined) return found;
-  const uses = (member: Member): boolean =>
+  const uses = (member: ApprovalMemberName): boolean =>
     places.some((place) => {
       const own = document.tools.get(place.subject.tool)?.approval;
       return own?.[member] === undefined && isUsed(place, member);
@@ -60,7 +65,7 @@ function sharedApprovals(document: ContractDocument, places: readonly SubjectPla
 }
 
 /** Does an approval of the tool use the default of a member? Rules in observe mode count: they may decide later. */
-function isUsed({ subject, plan }: SubjectPlan, member: Member): boolean {
+function isUsed({ subject, plan }: SubjectPlan, member: ApprovalMemberName): boolean {
   const { route, document } = subject;
   // In assist mode a softened BLOCK needs everything that the tool's approvals need.
   if (plan.routes.some(({ rules }) => rules.some(({ verdict, final }) => verdict === "BLOCK" && !final))) return true;
@@ -76,17 +81,17 @@ function isUsed({ subject, plan }: SubjectPlan, member: Member): boolean {
 }
 
 function unusedMembers(
-  approval: ApprovalDocument,
+  approval: ApprovalSection,
   within: Span,
-  { of, uses }: { readonly of: string; readonly uses: (member: Member) => boolean },
-): readonly Finding[] {
+  { of, uses }: { readonly of: string; readonly uses: (member: ApprovalMemberName) => boolean },
+): readonly ContractFinding[] {
   const { span, ...members } = approval;
-  const written = (Object.keys(members) as Member[]).filter((member) => members[member] !== undefined);
+  const written = (Object.keys(members) as ApprovalMemberName[]).filter((member) => members[member] !== undefined);
   const dead = written.filter((member) => !uses(member));
   if (dead.length > 0 && dead.length === written.length)
-    return [unused(span, within, `no rule of ${of} that asks a person takes anything from it`)];
+    return [makeUnusedFinding(span, within, `no rule of ${of} that asks a person takes anything from it`)];
   return dead.map((member) =>
-    unused(
+    makeUnusedFinding(
       memberPlace(approval, member),
       within,
       `each rule of ${of} that asks a person has \`${writtenName(member)}\` from a nearer \`approval\``,
@@ -95,19 +100,19 @@ function unusedMembers(
 }
 
 /** As a contract writes it: `decide_within`. */
-function writtenName(member: Member): string {
+function writtenName(member: ApprovalMemberName): string {
   return member.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 /** The place of a member's value; of the whole `approval` if the value has no place. */
-export function memberPlace(approval: ApprovalDocument, member: Member): Span {
+export function memberPlace(approval: ApprovalSection, member: ApprovalMemberName): Span {
   const value = approval[member];
   if (typeof value !== "object") return approval.span;
   return ("span" in value ? value : value[0])?.span ?? approval.span;
 }
 
 /** Pins of a rule that hold nothing: the fact is absent, or every approval of the tool is bound to it. */
-function pinFindings({ id, document, places }: RuleOnTools, policySet: PolicySet): readonly Finding[] {
+function pinFindings({ id, document, places }: RuleOnTools, policySet: PolicySet): readonly ContractFinding[] {
   const written = document.rules.find(({ name }) => name === shortName(id));
   return (written?.approval?.pins ?? []).flatMap(({ text, span }) => {
     const path = pathNames(text) ?? [];
@@ -116,11 +121,14 @@ function pinFindings({ id, document, places }: RuleOnTools, policySet: PolicySet
     const isAbsent = places.every(({ subject, rule }) =>
       presences(path, rule.when).some((present) => impossible(subject, isTrue(rule.when), isTrue(present))),
     );
-    if (isAbsent) return [unused(span, within, `whenever \`${shortName(id)}\` fires, \`${text}\` is absent`)];
+    if (isAbsent)
+      return [makeUnusedFinding(span, within, `whenever \`${shortName(id)}\` fires, \`${text}\` is absent`)];
     const isBound = places.every(({ subject: { tool } }) =>
       policySet.tools.get(tool)?.subject.some((fact) => isPartOf(readPath(text) ?? text, fact)),
     );
-    return isBound ? [unused(span, within, `an approval is already bound to \`${text}\`, which is a \`subject\``)] : [];
+    return isBound
+      ? [makeUnusedFinding(span, within, `an approval is already bound to \`${text}\`, which is a \`subject\``)]
+      : [];
   });
 }
 
@@ -138,7 +146,7 @@ function presences([, ...path]: readonly string[], { span }: Core): readonly Cor
 }
 
 /** A `drift` of a rule that reads no number that may move. */
-function driftFindings({ id, document, places }: RuleOnTools): readonly Finding[] {
+function driftFindings({ id, document, places }: RuleOnTools): readonly ContractFinding[] {
   const written = document.rules.find(({ name }) => name === shortName(id));
   const drift = written?.approval?.drift;
   if (written === undefined || drift === undefined) return [];
@@ -149,10 +157,16 @@ function driftFindings({ id, document, places }: RuleOnTools): readonly Finding[
     ),
   );
   if (moves) return [];
-  return [unused(drift.span, written.span, `\`${shortName(id)}\` reads no numeric fact outside \`pins\` and \`free\``)];
+  return [
+    makeUnusedFinding(
+      drift.span,
+      written.span,
+      `\`${shortName(id)}\` reads no numeric fact outside \`pins\` and \`free\``,
+    ),
+  ];
 }
 
-function unused(span: Span, within: Span, why: string): Finding {
+function makeUnusedFinding(span: Span, within: Span, why: string): ContractFinding {
   return {
     code: "unused-approval",
     span,

@@ -1,8 +1,8 @@
 import type { PolicySet, Span } from "../../../../readers/src/contract.ts";
 import type { Route } from "../../../../readers/src/ir.ts";
-import { shortName, type Subject } from "../formula/subject.ts";
+import { shortName, type AnalysisSubject } from "../formula/subject.ts";
 import { memberPlace } from "./approvals.ts";
-import type { Finding } from "./finding.ts";
+import type { ContractFinding } from "./finding.ts";
 
 /** A valid key of a gate: who uses it, and for which calls. */
 export interface KnownKey {
@@ -21,12 +21,12 @@ export interface KnownKey {
  * @param keys the gate's valid keys; undefined if they are not known
  */
 export function findInApprovers(
-  subjects: readonly Subject[],
+  subjects: readonly AnalysisSubject[],
   { approvals: { self } }: PolicySet,
   keys: readonly KnownKey[] | undefined,
-): readonly Finding[] {
+): readonly ContractFinding[] {
   return subjects
-    .flatMap(askersOf)
+    .flatMap(findEscalationSites)
     .flatMap((asker) => [
       ...(self && asker.terms.of > 1 ? [quorumWithSelf(asker)] : []),
       ...(keys === undefined ? [] : missingApprovers(asker, keys, self)),
@@ -34,7 +34,7 @@ export function findInApprovers(
 }
 
 /** A rule, or an `otherwise`, that asks a person. */
-interface Asker {
+interface EscalationSite {
   readonly name: string;
   readonly tool: string;
   readonly terms: Route["terms"];
@@ -43,9 +43,9 @@ interface Asker {
   readonly place: (member: "by" | "of") => Span;
 }
 
-function askersOf({ document, tool, route, rules }: Subject): readonly Asker[] {
+function findEscalationSites({ document, tool, route, rules }: AnalysisSubject): readonly EscalationSite[] {
   const own = document.tools.get(tool);
-  const askerOf = (name: string, terms: Route["terms"], ofRule?: (typeof document.rules)[number]): Asker => {
+  const makeSite = (name: string, terms: Route["terms"], ofRule?: (typeof document.rules)[number]): EscalationSite => {
     const within = ofRule?.span ?? own?.span ?? document.span;
     const nearest = [ofRule?.approval, own?.approval, document.approval].filter((each) => each !== undefined);
     const place = (member: "by" | "of"): Span => {
@@ -58,13 +58,13 @@ function askersOf({ document, tool, route, rules }: Subject): readonly Asker[] {
   return [
     ...asking.map(({ id, terms }) => {
       const written = document.rules.find(({ name }) => name === shortName(id));
-      return askerOf(`\`${shortName(id)}\``, terms, written);
+      return makeSite(`\`${shortName(id)}\``, terms, written);
     }),
-    ...(route.otherwise === "ESCALATE" ? [askerOf(`the \`otherwise\` of \`${tool}\``, route.terms)] : []),
+    ...(route.otherwise === "ESCALATE" ? [makeSite(`the \`otherwise\` of \`${tool}\``, route.terms)] : []),
   ];
 }
 
-function quorumWithSelf({ name, terms, within, place }: Asker): Finding {
+function quorumWithSelf({ name, terms, within, place }: EscalationSite): ContractFinding {
   return {
     code: "quorum-with-self",
     span: place("of"),
@@ -75,7 +75,7 @@ function quorumWithSelf({ name, terms, within, place }: Asker): Finding {
 }
 
 /** Too few people with a key that may decide, for any call or for the calls of one person's key. */
-function missingApprovers(asker: Asker, keys: readonly KnownKey[], self: boolean): readonly Finding[] {
+function missingApprovers(asker: EscalationSite, keys: readonly KnownKey[], self: boolean): readonly ContractFinding[] {
   const { name, tool, terms, within, place } = asker;
   const { by, of } = terms;
   const able = keys.filter(
@@ -89,7 +89,7 @@ function missingApprovers(asker: Asker, keys: readonly KnownKey[], self: boolean
   const people = [...new Set(able.flatMap(({ person }) => person ?? []))].toSorted();
   const groups = by === null ? "" : ` of ${by.map((group) => `\`${group}\``).join(" or ")}`;
   const wanted = `${of === 1 ? "a person" : `${of} people`}${groups}`;
-  const makeFinding = (message: string): readonly Finding[] => [
+  const makeFinding = (message: string): readonly ContractFinding[] => [
     {
       code: "no-approver",
       span: place(people.length === 0 && by !== null ? "by" : "of"),

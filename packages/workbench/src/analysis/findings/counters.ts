@@ -1,12 +1,12 @@
 import type { Span } from "../../../../readers/src/contract.ts";
 import { walk, type Core, type CounterDocument, type Syntax } from "../../../../readers/src/ir.ts";
 import { directionOf } from "../formula/direction.ts";
-import type { Finding } from "./finding.ts";
+import type { ContractFinding } from "./finding.ts";
 import { impossible } from "../formula/reasoner.ts";
-import { reservedName, isFalse, presenceOf, readsRoot, type Subject } from "../formula/subject.ts";
+import { reservedName, isFalse, presenceOf, readsRoot, type AnalysisSubject } from "../formula/subject.ts";
 
 /** Counters that the agent can escape, or that count the wrong calls. */
-export function findInCounters(subjects: readonly Subject[]): readonly Finding[] {
+export function findInCounters(subjects: readonly AnalysisSubject[]): readonly ContractFinding[] {
   const counters = [...Map.groupBy(subjects, ({ document }) => document).values()].flatMap(countersOf);
   return counters.flatMap((counter) => [
     ...keyFindings(counter, counters),
@@ -23,7 +23,7 @@ interface CounterInUse {
   readonly id: string;
   readonly document: CounterDocument;
   /** The tools whose calls it counts. */
-  readonly of: readonly Subject[];
+  readonly of: readonly AnalysisSubject[];
   readonly uses: readonly Use[];
   readonly parts: ReadonlySet<KeyRoot>;
   /** The part of its key that the agent chooses. */
@@ -32,7 +32,7 @@ interface CounterInUse {
 
 /** A condition that reads the counter. */
 interface Use {
-  readonly subject: Subject;
+  readonly subject: AnalysisSubject;
   readonly core: Core;
   readonly span: Span;
   /** A higher count makes the verdict stricter: a limit, a budget, a taint. */
@@ -45,7 +45,7 @@ interface Use {
 
 type KeyRoot = "session" | "key" | "gate" | "input" | "platform";
 
-function countersOf(subjects: readonly Subject[]): readonly CounterInUse[] {
+function countersOf(subjects: readonly AnalysisSubject[]): readonly CounterInUse[] {
   const [first] = subjects;
   if (first === undefined) return [];
   const { document } = first;
@@ -78,7 +78,7 @@ function keyRoot(text: string, syntax: Syntax, lets: ReadonlyMap<string, Syntax>
   return definition === undefined ? [] : keyRoot("", definition, lets);
 }
 
-function usesIn(subject: Subject, id: string, isReserved: boolean): readonly Use[] {
+function usesIn(subject: AnalysisSubject, id: string, isReserved: boolean): readonly Use[] {
   const { rules, requirements } = subject;
   const strict = rules.filter(({ verdict }) => verdict !== "ALLOW");
   const milder = subject.route.otherwise === "ALLOW" ? [] : rules.filter(({ verdict }) => verdict === "ALLOW");
@@ -96,7 +96,7 @@ function usesIn(subject: Subject, id: string, isReserved: boolean): readonly Use
 }
 
 /** A limit under a key that the agent, or the program that starts its sessions, can change at will. */
-function keyFindings(counter: CounterInUse, all: readonly CounterInUse[]): readonly Finding[] {
+function keyFindings(counter: CounterInUse, all: readonly CounterInUse[]): readonly ContractFinding[] {
   const { name, document, parts, uses } = counter;
   if (!uses.some(({ limits }) => limits) || all.some((other) => backs(other, counter))) return [];
   const span = document.per[0]?.syntax.span ?? document.span;
@@ -156,10 +156,10 @@ function isShort(within: string | undefined): boolean {
   );
 }
 
-function countingFindings({ name, document, of, uses }: CounterInUse): readonly Finding[] {
+function countingFindings({ name, document, of, uses }: CounterInUse): readonly ContractFinding[] {
   const counting = document.counting?.text ?? "attempts";
   const at = { span: document.counting?.span ?? document.span, within: document.span };
-  const found: Finding[] = [];
+  const found: ContractFinding[] = [];
   const canRefuse = of.filter(
     ({ rules, requirements, route }) =>
       requirements.length > 0 || route.otherwise !== "ALLOW" || rules.some(({ verdict }) => verdict !== "ALLOW"),
@@ -192,7 +192,7 @@ function countingFindings({ name, document, of, uses }: CounterInUse): readonly 
  * A budget that no outcome changes, although another counter of the same calls shows that outcomes are reported. Without
  * such a counter nobody may know the outcomes, or they may not matter.
  */
-function settlingFindings(counter: CounterInUse, all: readonly CounterInUse[]): readonly Finding[] {
+function settlingFindings(counter: CounterInUse, all: readonly CounterInUse[]): readonly ContractFinding[] {
   const { name, document, of, uses } = counter;
   const { counting, settles, since, span, sum } = document;
   const isBudgetOfReleased = sum !== undefined && ["possible", "released"].includes(counting?.text ?? "");
@@ -216,7 +216,7 @@ function settlingFindings(counter: CounterInUse, all: readonly CounterInUse[]): 
 }
 
 /** Without a session, a counter per session reads 0: it is not a limit, unless a session is required. */
-function sessionFindings({ name, document, parts, uses }: CounterInUse): readonly Finding[] {
+function sessionFindings({ name, document, parts, uses }: CounterInUse): readonly ContractFinding[] {
   if (!parts.has("session")) return [];
   const first = uses.find(({ limits, subject, span }) => {
     if (!limits) return false;
@@ -238,7 +238,7 @@ function sessionFindings({ name, document, parts, uses }: CounterInUse): readonl
 }
 
 /** After data loss such a counter stays unknown forever. A counter per session ends with its session. */
-function lifetimeFindings({ name, document, parts, uses }: CounterInUse): readonly Finding[] {
+function lifetimeFindings({ name, document, parts, uses }: CounterInUse): readonly ContractFinding[] {
   const ends = document.within !== undefined || document.since !== undefined || parts.has("session");
   if (ends || uses.length === 0) return [];
   return [

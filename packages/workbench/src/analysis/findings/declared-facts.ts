@@ -27,12 +27,12 @@ function factsIn(schema: Node, path: string): readonly DeclaredFact[] {
 }
 
 /** The members that a schema declares. */
-export function propertiesOf(schema: Node | undefined): readonly (readonly [name: string, entry: Entry])[] {
+export function propertiesOf(schema: Node | undefined): readonly (readonly [name: string, entry: PropertyEntry])[] {
   const properties = schema?.kind === "map" ? schema.entries.get("properties")?.value : undefined;
   return properties?.kind === "map" ? [...properties.entries] : [];
 }
 
-type Entry = NonNullable<ReturnType<(Node & { readonly kind: "map" })["entries"]["get"]>>;
+type PropertyEntry = NonNullable<ReturnType<(Node & { readonly kind: "map" })["entries"]["get"]>>;
 
 function kindOf(schema: Node): DeclaredFact["kind"] {
   const type = schema.kind === "map" ? schema.entries.get("type")?.value : undefined;

@@ -1,5 +1,5 @@
 import { compare, walk, type Core } from "../../../../readers/src/ir.ts";
-import type { Finding } from "./finding.ts";
+import type { ContractFinding } from "./finding.ts";
 import { formulaOf, type Formula } from "../formula/formula.ts";
 import type { Linear } from "../formula/linear.ts";
 import { impossible } from "../formula/reasoner.ts";
@@ -14,12 +14,12 @@ import {
   shortName,
   zeroAt,
   type RuleOnTools,
-  type Subject,
+  type AnalysisSubject,
 } from "../formula/subject.ts";
 import { keyOf } from "../formula/key.ts";
 
 /** Rules that an absent fact, or a negative number, bypasses. */
-export function findInFacts(subjects: readonly Subject[]): readonly Finding[] {
+export function findInFacts(subjects: readonly AnalysisSubject[]): readonly ContractFinding[] {
   return rulesOf(subjects)
     .filter(({ rule }) => rule.verdict !== "ALLOW")
     .flatMap((each) => [
@@ -29,7 +29,7 @@ export function findInFacts(subjects: readonly Subject[]): readonly Finding[] {
     ]);
 }
 
-function platformFindings({ id, rule, document, places }: RuleOnTools): readonly Finding[] {
+function platformFindings({ id, rule, document, places }: RuleOnTools): readonly ContractFinding[] {
   for (const { subject, rule: own } of places) {
     const present = presenceOf("platform.present", own.when.span);
     if (!readsRoot(own.when, "platform") || impossible(subject, isFalse(present))) continue;
@@ -47,7 +47,7 @@ function platformFindings({ id, rule, document, places }: RuleOnTools): readonly
 }
 
 /** Facts that may be missing, so that a BLOCK is skipped and no other rule replaces it. */
-function factFindings({ id, rule, document, places }: RuleOnTools): readonly Finding[] {
+function factFindings({ id, rule, document, places }: RuleOnTools): readonly ContractFinding[] {
   return optionalFacts(rule.when)
     .filter((test) => places.every(({ subject, rule: own }) => isSkipped(own.id, test, { subject, own: own.when })))
     .map(({ name }) => ({
@@ -62,7 +62,7 @@ function factFindings({ id, rule, document, places }: RuleOnTools): readonly Fin
 function isSkipped(
   id: string,
   test: Core,
-  { subject, own }: { readonly subject: Subject; readonly own: Core },
+  { subject, own }: { readonly subject: AnalysisSubject; readonly own: Core },
 ): boolean {
   if (!impossible(subject, isTrue(own), isFalse(test))) return false;
   const { rules, route } = subject;
@@ -104,7 +104,7 @@ function optionalFacts(core: Core): readonly FactTest[] {
 }
 
 /** Amounts of the input that are added to a total, and may be below zero. */
-function negativeFindings({ id, rule, places }: RuleOnTools): readonly Finding[] {
+function negativeFindings({ id, rule, places }: RuleOnTools): readonly ContractFinding[] {
   return amountsIn(rule.when).flatMap((amount) => {
     const below = makeComparison("<", amount, zeroAt(amount));
     const safe = places.every(({ subject }) => {

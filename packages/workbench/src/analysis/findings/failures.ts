@@ -1,12 +1,12 @@
 import { children, functions, isExact, isInteger, type Core } from "../../../../readers/src/ir.ts";
-import type { Finding } from "./finding.ts";
+import type { ContractFinding } from "./finding.ts";
 import { impossible } from "../formula/reasoner.ts";
 import { truth } from "../formula/rewrite.ts";
-import { makeComparison, isFalse, isTrue, zeroAt, type Condition, type Subject } from "../formula/subject.ts";
+import { makeComparison, isFalse, isTrue, zeroAt, type Assertion, type AnalysisSubject } from "../formula/subject.ts";
 import { isWhole, withItem } from "../formula/world.ts";
 
 /** Operations that may have no value, for calls that match the schemas: each such call is a BLOCK. */
-export function findFailures(subjects: readonly Subject[]): readonly Finding[] {
+export function findFailures(subjects: readonly AnalysisSubject[]): readonly ContractFinding[] {
   return subjects.flatMap((subject) => [
     // A requirement is evaluated after those before it.
     ...subject.requirements.flatMap(({ when }, at) => {
@@ -19,7 +19,7 @@ export function findFailures(subjects: readonly Subject[]): readonly Finding[] {
   ]);
 }
 
-function failuresIn(when: Core, subject: Subject): readonly Finding[] {
+function failuresIn(when: Core, subject: AnalysisSubject): readonly ContractFinding[] {
   return risksIn(when, { subject, before: [] })
     .filter(({ site, ways }) => !ways.every((way) => impossible(site.subject, ...site.before, way)))
     .map(({ core, message, hint }) => ({ code: "may-fail", span: core.span, message, hint }));
@@ -27,34 +27,34 @@ function failuresIn(when: Core, subject: Subject): readonly Finding[] {
 
 /** The place where an expression is evaluated, and the conditions that hold there. */
 interface FailureSite {
-  readonly subject: Subject;
-  readonly before: readonly Condition[];
+  readonly subject: AnalysisSubject;
+  readonly before: readonly Assertion[];
 }
 
 interface Risk {
   readonly core: Core;
   readonly site: FailureSite;
   /** The operation has no value if one of these holds. */
-  readonly ways: readonly Condition[];
+  readonly ways: readonly Assertion[];
   readonly message: string;
   readonly hint: string;
 }
 
 function risksIn(core: Core, site: FailureSite): readonly Risk[] {
-  const reached = (...conditions: readonly Condition[]): FailureSite => ({
+  const extendSite = (...conditions: readonly Assertion[]): FailureSite => ({
     ...site,
     before: [...site.before, ...conditions],
   });
   switch (core.op) {
     case "and":
-      return [...risksIn(core.left, site), ...risksIn(core.right, reached(isTrue(core.left)))];
+      return [...risksIn(core.left, site), ...risksIn(core.right, extendSite(isTrue(core.left)))];
     case "or":
-      return [...risksIn(core.left, site), ...risksIn(core.right, reached(isFalse(core.left)))];
+      return [...risksIn(core.left, site), ...risksIn(core.right, extendSite(isFalse(core.left)))];
     case "conditional":
       return [
         ...risksIn(core.test, site),
-        ...risksIn(core.yes, reached(isTrue(core.test))),
-        ...risksIn(core.no, reached(isFalse(core.test))),
+        ...risksIn(core.yes, extendSite(isTrue(core.test))),
+        ...risksIn(core.no, extendSite(isFalse(core.test))),
       ];
     case "fold": {
       const { subject } = site;

@@ -1,8 +1,8 @@
 import type { Span } from "../../../../readers/src/contract.ts";
 
 /** A defect, or a likely defect, of a contract that compiles; each kind has a page in docs/findings. */
-export interface Finding {
-  readonly code: FindingCode;
+export interface ContractFinding {
+  readonly code: ContractFindingCode;
   readonly message: string;
   readonly span: Span;
   /** The rule or tool that contains it: a comment before its line applies to this finding too. */
@@ -54,25 +54,25 @@ const titles = {
   "unused-limit": "A limit that no condition reads.",
 };
 
-export type FindingCode = keyof typeof titles;
+export type ContractFindingCode = keyof typeof titles;
 
-const notes: ReadonlySet<FindingCode> = new Set(["counts-for-ever", "may-exhaust", "no-rule", "open-input"]);
+const notes: ReadonlySet<ContractFindingCode> = new Set(["counts-for-ever", "may-exhaust", "no-rule", "open-input"]);
 
 /** All kinds of findings, in the order of their names. */
 export const findingKinds: readonly {
-  readonly code: FindingCode;
+  readonly code: ContractFindingCode;
   readonly severity: Severity;
   readonly title: string;
-}[] = (Object.keys(titles) as FindingCode[]).map((code) => ({
+}[] = (Object.keys(titles) as ContractFindingCode[]).map((code) => ({
   code,
   severity: severityOf(code),
   title: titles[code],
 }));
 
-export function severityOf(code: FindingCode): Severity {
+export function severityOf(code: ContractFindingCode): Severity {
   return notes.has(code) ? "note" : "warning";
 }
 
-export function isFindingCode(text: string): text is FindingCode {
+export function isFindingCode(text: string): text is ContractFindingCode {
   return Object.hasOwn(titles, text);
 }

@@ -2,10 +2,10 @@ import { looksLike, pathNames } from "../../../../core/src/wire/mod.ts";
 import type { Span } from "../../../../readers/src/contract.ts";
 import { parts, type ContractDocument, type Syntax } from "../../../../readers/src/ir.ts";
 import { propertiesOf } from "./declared-facts.ts";
-import type { Finding } from "./finding.ts";
+import type { ContractFinding } from "./finding.ts";
 
 /** Names that nothing reads, and names that look alike. */
-export function findInNames(documents: readonly ContractDocument[]): readonly Finding[] {
+export function findInNames(documents: readonly ContractDocument[]): readonly ContractFinding[] {
   const tools = documents.flatMap((document) =>
     [...document.tools].flatMap(([tool, { span, aliases }]) => [
       { name: tool, span, tool },
@@ -17,8 +17,8 @@ export function findInNames(documents: readonly ContractDocument[]): readonly Fi
     ...lookAlikes("tool", tools),
     ...documents.flatMap((document) => [
       ...lookAlikes("rule", document.rules),
-      ...lookAlikes("limit", namedIn(document.limits)),
-      ...lookAlikes("counter", namedIn(document.counters)),
+      ...lookAlikes("limit", listNames(document.limits)),
+      ...lookAlikes("counter", listNames(document.counters)),
       ...lookAlikes("fact", factsOf(document)),
     ]),
   ];
@@ -31,7 +31,7 @@ interface DeclaredName {
   readonly tool?: string;
 }
 
-function namedIn(section: ReadonlyMap<string, { readonly span: Span }>): readonly DeclaredName[] {
+function listNames(section: ReadonlyMap<string, { readonly span: Span }>): readonly DeclaredName[] {
   return [...section].map(([name, { span }]) => ({ name, span }));
 }
 
@@ -39,27 +39,30 @@ function factsOf({ platform }: ContractDocument): readonly DeclaredName[] {
   return propertiesOf(platform).map(([name, { key }]) => ({ name, span: key.span }));
 }
 
-function unusedIn(document: ContractDocument): readonly Finding[] {
+function unusedIn(document: ContractDocument): readonly ContractFinding[] {
   const bound = boundIn(document);
   const conditions = new Set([...readIn(conditionsOf(document)), ...bound]);
   const anywhere = new Set([...conditions, ...readIn(reasonsOf(document))]);
-  const unused = (root: string, named: readonly DeclaredName[], read: ReadonlySet<string>): readonly DeclaredName[] =>
-    named.filter(({ name }) => !read.has(root) && !read.has(`${root}.${name}`));
+  const filterUnused = (
+    root: string,
+    named: readonly DeclaredName[],
+    read: ReadonlySet<string>,
+  ): readonly DeclaredName[] => named.filter(({ name }) => !read.has(root) && !read.has(`${root}.${name}`));
   const describeReasonUse = (name: string): string => (anywhere.has(name) ? "; a reason shows it" : "");
   return [
-    ...unused("limits", namedIn(document.limits), conditions).map(({ name, span }): Finding => ({
+    ...filterUnused("limits", listNames(document.limits), conditions).map(({ name, span }): ContractFinding => ({
       code: "unused-limit",
       span,
       message: `no condition reads \`limits.${name}\`, so setting it changes nothing${describeReasonUse(`limits.${name}`)}`,
       hint: "use it in a condition, or remove it",
     })),
-    ...unused("platform", factsOf(document), anywhere).map(({ name, span }): Finding => ({
+    ...filterUnused("platform", factsOf(document), anywhere).map(({ name, span }): ContractFinding => ({
       code: "unused-fact",
       span,
       message: `nothing reads \`platform.${name}\``,
       hint: "use it in a condition, or remove it: the platform does not need to send it",
     })),
-    ...unused("counters", namedIn(document.counters), conditions).map(({ name, span }): Finding => ({
+    ...filterUnused("counters", listNames(document.counters), conditions).map(({ name, span }): ContractFinding => ({
       code: "unused-counter",
       span,
       message: `no condition reads \`counters.${name}\`, so it limits nothing${describeReasonUse(`counters.${name}`)}`,
@@ -118,8 +121,8 @@ function memberOfRoot(syntax: Syntax): string | undefined {
 }
 
 /** The later one of two names whose difference is easily overlooked. */
-function lookAlikes(what: string, named: readonly DeclaredName[]): readonly Finding[] {
-  const found: Finding[] = [];
+function lookAlikes(what: string, named: readonly DeclaredName[]): readonly ContractFinding[] {
+  const found: ContractFinding[] = [];
   for (const [at, { name, span, tool }] of named.entries()) {
     const isOther = (other: DeclaredName): boolean =>
       other.name !== name && (tool === undefined || other.tool !== tool);

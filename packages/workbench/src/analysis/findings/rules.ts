@@ -1,7 +1,7 @@
 import { isStricter } from "../../../../core/src/wire/mod.ts";
 import { walk, type Core, type Rule } from "../../../../readers/src/ir.ts";
-import type { Finding } from "./finding.ts";
-import { covered, impossible } from "../formula/reasoner.ts";
+import type { ContractFinding } from "./finding.ts";
+import { isCoveredBy, impossible } from "../formula/reasoner.ts";
 import {
   conditionPlace,
   isFalse,
@@ -10,14 +10,14 @@ import {
   rulesOf,
   shortName,
   type RuleOnTools,
-  type Subject,
+  type AnalysisSubject,
 } from "../formula/subject.ts";
 import { keyOf } from "../formula/key.ts";
 
 /** Rules that never fire, always fire, or never decide. */
-export function findInRules(subjects: readonly Subject[]): readonly Finding[] {
-  const findings: Finding[] = [];
-  const open: Subject[] = [];
+export function findInRules(subjects: readonly AnalysisSubject[]): readonly ContractFinding[] {
+  const findings: ContractFinding[] = [];
+  const open: AnalysisSubject[] = [];
   for (const subject of subjects) {
     const [first] = subject.requirements;
     if (first === undefined || !impossible(subject)) open.push(subject);
@@ -33,7 +33,7 @@ export function findInRules(subjects: readonly Subject[]): readonly Finding[] {
   return findings;
 }
 
-function requiresNeverTrue({ tool }: Subject, when: Core): Finding {
+function requiresNeverTrue({ tool }: AnalysisSubject, when: Core): ContractFinding {
   return {
     code: "requires-never-hold",
     span: when.span,
@@ -42,7 +42,7 @@ function requiresNeverTrue({ tool }: Subject, when: Core): Finding {
   };
 }
 
-function findInRule(each: RuleOnTools): readonly Finding[] {
+function findInRule(each: RuleOnTools): readonly ContractFinding[] {
   const { rule, places } = each;
   const at = conditionPlace(rule, each.document);
   const name = shortName(each.id);
@@ -69,7 +69,7 @@ function findInRule(each: RuleOnTools): readonly Finding[] {
   return [];
 }
 
-type Cover = Pick<Finding, "code" | "message" | "hint">;
+type Cover = Pick<ContractFinding, "code" | "message" | "hint">;
 
 /** Why a rule's verdict never counts; undefined if it may. */
 function findCover(each: RuleOnTools): Cover | undefined {
@@ -83,7 +83,7 @@ function findCover(each: RuleOnTools): Cover | undefined {
     };
   const isCovered = places.every((place) => {
     const others = strongerThan(place.rule, place.subject);
-    return covered(
+    return isCoveredBy(
       place.subject,
       others.map(({ when }) => isTrue(when)),
       isTrue(place.rule.when),
@@ -107,14 +107,14 @@ const rivalsMax = 200;
  * The rules of the same contract and tool that win over one rule: stricter ones, and earlier ones of its verdict. Rules
  * that read nothing in common with it are left out, unless they read nothing at all.
  */
-function strongerThan(rule: Rule, { rules }: Subject): readonly Rule[] {
+function strongerThan(rule: Rule, { rules }: AnalysisSubject): readonly Rule[] {
   const at = rules.findIndex(({ id }) => id === rule.id);
   const read = readsOf(rule.when);
   const wins = (other: Rule, index: number): boolean =>
     isStricter(other.verdict, rule.verdict) ||
     (other.verdict === rule.verdict && index < at && (other.final || !rule.final));
-  const related = ({ when }: Rule): boolean => readsOf(when).size === 0 || !readsOf(when).isDisjointFrom(read);
-  return rules.filter((other, index) => wins(other, index) && related(other)).slice(0, rivalsMax);
+  const isRelated = ({ when }: Rule): boolean => readsOf(when).size === 0 || !readsOf(when).isDisjointFrom(read);
+  return rules.filter((other, index) => wins(other, index) && isRelated(other)).slice(0, rivalsMax);
 }
 
 const readsOfConditions = new WeakMap<Core, ReadonlySet<string>>();
@@ -136,7 +136,7 @@ function findSingleCover({ places }: RuleOnTools): Rule | undefined {
   )) {
     const alone = places.every(({ subject, rule }) => {
       const other = strongerThan(rule, subject).find((each) => each.id === id);
-      return other !== undefined && covered(subject, [isTrue(other.when)], isTrue(rule.when));
+      return other !== undefined && isCoveredBy(subject, [isTrue(other.when)], isTrue(rule.when));
     });
     if (alone) return first?.subject.rules.find((rule) => rule.id === id);
   }
@@ -154,7 +154,7 @@ function coverOf(each: RuleOnTools, cover: Rule): Cover {
     };
   const same = places.every(({ subject, rule: { when } }) => {
     const rival = subject.rules.find(({ id }) => id === cover.id);
-    return rival !== undefined && covered(subject, [isTrue(when)], isTrue(rival.when));
+    return rival !== undefined && isCoveredBy(subject, [isTrue(when)], isTrue(rival.when));
   });
   if (same)
     return {
@@ -176,7 +176,7 @@ function coverOf(each: RuleOnTools, cover: Rule): Cover {
 }
 
 /** Rules with BLOCK that together refuse every call. */
-function nothingPasses(subject: Subject, named: ReadonlySet<number | undefined>): readonly Finding[] {
+function nothingPasses(subject: AnalysisSubject, named: ReadonlySet<number | undefined>): readonly ContractFinding[] {
   const blocks = subject.rules.filter(({ verdict }) => verdict === "BLOCK");
   const isOpen = subject.route.otherwise !== "BLOCK" || subject.rules.length > blocks.length;
   const [last] = blocks.toReversed();
@@ -193,13 +193,13 @@ function nothingPasses(subject: Subject, named: ReadonlySet<number | undefined>)
 }
 
 /** Operands of `||` that are never true, and operands of `&&` that always are. */
-function deadParts({ document, places }: RuleOnTools): readonly Finding[] {
+function deadParts({ document, places }: RuleOnTools): readonly ContractFinding[] {
   const [first] = places;
   if (first === undefined) return [];
-  return sidesOf(first.rule.when).flatMap((side) => {
+  return findOperands(first.rule.when).flatMap((side) => {
     if (isShared(side.core, document)) return [];
     const dead = places.every(({ subject, rule }) => {
-      const same = sidesOf(rule.when).find(({ at }) => at.join() === side.at.join());
+      const same = findOperands(rule.when).find(({ at }) => at.join() === side.at.join());
       if (same === undefined) return false;
       const before = same.before;
       return impossible(subject, ...before, side.of === "or" ? isTrue(same.core) : isFalse(same.core));
@@ -218,7 +218,7 @@ function deadParts({ document, places }: RuleOnTools): readonly Finding[] {
   });
 }
 
-interface Side {
+interface LogicalOperand {
   readonly of: "and" | "or";
   readonly core: Core;
   /** The conditions that hold if it is evaluated. */
@@ -227,19 +227,23 @@ interface Side {
   readonly at: readonly string[];
 }
 
-function sidesOf(core: Core, before: Side["before"] = [], at: readonly string[] = []): readonly Side[] {
-  if (core.op === "not") return sidesOf(core.of, before, at);
+function findOperands(
+  core: Core,
+  before: LogicalOperand["before"] = [],
+  at: readonly string[] = [],
+): readonly LogicalOperand[] {
+  if (core.op === "not") return findOperands(core.of, before, at);
   if (core.op !== "and" && core.op !== "or") return [];
   const reached = [...before, core.op === "and" ? isTrue(core.left) : isFalse(core.left)];
-  const sides: readonly Side[] = [
+  const sides: readonly LogicalOperand[] = [
     { of: core.op, core: core.left, before, at: [...at, "left"] },
     { of: core.op, core: core.right, before: reached, at: [...at, "right"] },
   ];
   return [
     // An operand that is a chain of the same operator has its own operands.
     ...sides.filter((side) => !(side.of === "and" && isGuard(side.core)) && side.core.op !== core.op),
-    ...sidesOf(core.left, before, [...at, "left"]),
-    ...sidesOf(core.right, reached, [...at, "right"]),
+    ...findOperands(core.left, before, [...at, "left"]),
+    ...findOperands(core.right, reached, [...at, "right"]),
   ];
 }
 

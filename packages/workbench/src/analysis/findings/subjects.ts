@@ -1,11 +1,11 @@
 import type { PolicySet } from "../../../../readers/src/contract.ts";
 import { children, memberPath, readMembers, type Core, type ToolPlan } from "../../../../readers/src/ir.ts";
-import { causesOf, shortName, type Subject } from "../formula/subject.ts";
+import { causesOf, shortName, type AnalysisSubject } from "../formula/subject.ts";
 import { declaredFacts, type DeclaredFact } from "./declared-facts.ts";
-import type { Finding } from "./finding.ts";
+import type { ContractFinding } from "./finding.ts";
 
 /** Facts that say whose money or data a call uses, but to which an approval is not bound. */
-export function findInSubjects(subjects: readonly Subject[], policySet: PolicySet): readonly Finding[] {
+export function findInSubjects(subjects: readonly AnalysisSubject[], policySet: PolicySet): readonly ContractFinding[] {
   const plans = Map.groupBy(subjects, ({ document }) => document);
   return [...plans].flatMap(([document, own]) => {
     const all = own.flatMap(({ tool }) => policySet.tools.get(tool) ?? []);
@@ -21,7 +21,7 @@ interface Loose {
   readonly why: string;
 }
 
-function findingOf({ path, span }: DeclaredFact, { tool, why }: Loose): Finding {
+function findingOf({ path, span }: DeclaredFact, { tool, why }: Loose): ContractFinding {
   return {
     code: "open-subject",
     span,

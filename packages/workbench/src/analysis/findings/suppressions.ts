@@ -1,6 +1,6 @@
 import { position, type SourceFile, type Span } from "../../../../readers/src/contract.ts";
 import { didYouMean } from "../../../../core/src/wire/mod.ts";
-import { findingKinds, isFindingCode, type Finding } from "./finding.ts";
+import { findingKinds, isFindingCode, type ContractFinding } from "./finding.ts";
 
 /** `# svc-gate: allow never-decides because ...`, on a line before the finding, or at the end of the finding's line. */
 interface Suppression {
@@ -15,7 +15,10 @@ interface Suppression {
  * Removes findings that comments allow with a reason. A comment without a reason, or one that allows nothing, is itself
  * a finding.
  */
-export function withoutSuppressed(findings: readonly Finding[], files: readonly SourceFile[]): readonly Finding[] {
+export function withoutSuppressed(
+  findings: readonly ContractFinding[],
+  files: readonly SourceFile[],
+): readonly ContractFinding[] {
   const suppressions = files.flatMap(suppressionsIn);
   const used = new Set<Suppression>();
   const left = findings.filter((finding) => {
@@ -27,7 +30,7 @@ export function withoutSuppressed(findings: readonly Finding[], files: readonly 
   return [...left, ...own];
 }
 
-function speaksOf({ code, span, line }: Suppression, finding: Finding): boolean {
+function speaksOf({ code, span, line }: Suppression, finding: ContractFinding): boolean {
   if (code !== finding.code || span.file !== finding.span.file) return false;
   return [finding.span, finding.within].some(
     (place) => place !== undefined && position(place.file, place.from).line === line,
@@ -64,7 +67,7 @@ function nextLine(lines: readonly string[], at: number): number {
   return next + 1;
 }
 
-function problemOf({ code, reason, span }: Suppression, isUsed: boolean): readonly Finding[] {
+function problemOf({ code, reason, span }: Suppression, isUsed: boolean): readonly ContractFinding[] {
   if (!isFindingCode(code)) {
     const known = findingKinds.map((kind) => kind.code);
     return [

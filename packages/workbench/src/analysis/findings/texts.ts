@@ -1,21 +1,21 @@
 import { walk, type Core } from "../../../../readers/src/ir.ts";
-import type { Finding } from "./finding.ts";
+import type { ContractFinding } from "./finding.ts";
 import { simplify } from "../formula/rewrite.ts";
-import type { Subject } from "../formula/subject.ts";
+import type { AnalysisSubject } from "../formula/subject.ts";
 import { keyOf } from "../formula/key.ts";
 
 /**
  * Tests of texts whose meaning is not the obvious one: hosts by their ends, paths by their beginnings, commands by
  * parts.
  */
-export function findInTexts(subjects: readonly Subject[]): readonly Finding[] {
+export function findInTexts(subjects: readonly AnalysisSubject[]): readonly ContractFinding[] {
   return subjects.flatMap(({ rules, requirements }) => [
     ...requirements.flatMap(({ when }) => findingsIn(when)),
     ...rules.flatMap(({ when, span }) => findingsIn(when).map((finding) => ({ ...finding, within: span }))),
   ]);
 }
 
-function findingsIn(when: Core): readonly Finding[] {
+function findingsIn(when: Core): readonly ContractFinding[] {
   // Folds over literal lists are expanded item by item.
   const whole = simplify(when);
   return [...walk(whole)].flatMap((core) => {
@@ -35,7 +35,7 @@ function findingsIn(when: Core): readonly Finding[] {
   });
 }
 
-function domainSuffix({ span }: Core, of: Core, text: string): readonly Finding[] {
+function domainSuffix({ span }: Core, of: Core, text: string): readonly ContractFinding[] {
   const isDomain = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/i.test(text);
   if (!isDomain || !(namesOf(of).some((name) => hostNames.test(name)) || commonEndings.test(text))) return [];
   return [
@@ -51,7 +51,7 @@ function domainSuffix({ span }: Core, of: Core, text: string): readonly Finding[
 const hostNames = /host|domain|url|uri|origin|site|server|email|mail|recipient|sender/i;
 const commonEndings = /\.(?:com|org|net|edu|gov|io|dev|app|co|eu|de|uk|example|internal|local|test)$/i;
 
-function pathPrefix({ span }: Core, of: Core, text: string, whole: Core): readonly Finding[] {
+function pathPrefix({ span }: Core, of: Core, text: string, whole: Core): readonly ContractFinding[] {
   if (!/^(?:~?\/|\.{1,2}\/|[A-Za-z]:[\\/]).*[^/\\.~]/.test(text) && !(isNamed(of, pathNames) && /[^/]\/$/.test(text)))
     return [];
   if (text.endsWith("/") && excludesParents(of, whole)) return [];
@@ -77,7 +77,7 @@ function excludesParents(of: Core, whole: Core): boolean {
   });
 }
 
-function substringTest({ span }: Core, of: Core, text: string): readonly Finding[] {
+function substringTest({ span }: Core, of: Core, text: string): readonly ContractFinding[] {
   if (!/[\p{L}\p{N}]/u.test(text)) return [];
   const kind = kinds.find(([names]) => isNamed(of, names));
   if (kind === undefined) return [];

@@ -1,11 +1,11 @@
 import type { PolicySet, Span } from "../../../../readers/src/contract.ts";
 import { stepsMax, walk, type Core } from "../../../../readers/src/ir.ts";
-import type { Finding } from "./finding.ts";
-import type { Subject } from "../formula/subject.ts";
+import type { ContractFinding } from "./finding.ts";
+import type { AnalysisSubject } from "../formula/subject.ts";
 import { keyOf } from "../formula/key.ts";
 
 /** Tools without rules, inputs that no rule reads, lists without a maximum length. */
-export function findInTools(subjects: readonly Subject[], policySet: PolicySet): readonly Finding[] {
+export function findInTools(subjects: readonly AnalysisSubject[], policySet: PolicySet): readonly ContractFinding[] {
   return subjects.flatMap((subject) => [
     ...ruleFindings(subject, policySet),
     ...openInput(subject),
@@ -14,11 +14,11 @@ export function findInTools(subjects: readonly Subject[], policySet: PolicySet):
   ]);
 }
 
-function placeOf({ document, tool }: Subject): Span {
+function placeOf({ document, tool }: AnalysisSubject): Span {
   return document.tools.get(tool)?.span ?? document.span;
 }
 
-function ruleFindings(subject: Subject, policySet: PolicySet): readonly Finding[] {
+function ruleFindings(subject: AnalysisSubject, policySet: PolicySet): readonly ContractFinding[] {
   const { tool, rules, route, requirements } = subject;
   if (route.otherwise !== "ALLOW" || rules.some(({ verdict }) => verdict !== "ALLOW")) return [];
   const span = placeOf(subject);
@@ -43,7 +43,7 @@ function ruleFindings(subject: Subject, policySet: PolicySet): readonly Finding[
   ];
 }
 
-function openInput({ document, tool }: Subject): readonly Finding[] {
+function openInput({ document, tool }: AnalysisSubject): readonly ContractFinding[] {
   const input = document.tools.get(tool)?.input;
   const entry = input?.kind === "map" ? input.entries.get("additionalProperties") : undefined;
   if (entry?.value.kind !== "scalar" || entry.value.value !== true) return [];
@@ -57,12 +57,12 @@ function openInput({ document, tool }: Subject): readonly Finding[] {
   ];
 }
 
-function unboundedLists({ rules, requirements }: Subject): readonly Finding[] {
+function unboundedLists({ rules, requirements }: AnalysisSubject): readonly ContractFinding[] {
   const conditions = [
     ...requirements.map(({ when }) => ({ when, within: when.span })),
     ...rules.map(({ when, span }) => ({ when, within: span })),
   ];
-  const found = new Map<string, Finding>();
+  const found = new Map<string, ContractFinding>();
   for (const { when, within } of conditions) {
     for (const list of [...walk(when)].flatMap(listsOf)) {
       const text = list.span.file.text.slice(list.span.from, list.span.to);
@@ -93,7 +93,7 @@ function isUnbounded(type: Core["type"]): boolean {
   return of.kind === "list" && of.maxItems === undefined;
 }
 
-function stepFindings(subject: Subject, policySet: PolicySet): readonly Finding[] {
+function stepFindings(subject: AnalysisSubject, policySet: PolicySet): readonly ContractFinding[] {
   const plan = policySet.tools.get(subject.tool);
   if (plan === undefined || plan.worstCost <= stepsMax || plan.routes[0] !== subject.route) return [];
   return [

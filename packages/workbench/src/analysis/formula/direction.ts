@@ -3,28 +3,28 @@ import { formulaOf, type Formula, type Literal } from "./formula.ts";
 import { keyOf } from "./key.ts";
 
 /** The direction in which a condition changes if a counter grows. */
-export interface Direction {
+export interface Monotonicity {
   /** It may become true: `counters.sent >= 5`. */
   readonly grows: boolean;
   /** It may become false: `counters.verified == 0`. */
   readonly shrinks: boolean;
 }
 
-const neither: Direction = { grows: false, shrinks: false };
-const both: Direction = { grows: true, shrinks: true };
+const neither: Monotonicity = { grows: false, shrinks: false };
+const both: Monotonicity = { grows: true, shrinks: true };
 
-export function directionOf(core: Core, counter: string, positive = true): Direction {
+export function directionOf(core: Core, counter: string, positive = true): Monotonicity {
   return direction(formulaOf(core, positive), counter);
 }
 
-function direction(formula: Formula, counter: string): Direction {
+function direction(formula: Formula, counter: string): Monotonicity {
   if (formula.kind !== "all" && formula.kind !== "any") return literalDirection(formula, counter);
   return formula.parts
     .map((part) => direction(part, counter))
     .reduce((a, b) => ({ grows: a.grows || b.grows, shrinks: a.shrinks || b.shrinks }), neither);
 }
 
-function literalDirection(literal: Literal, counter: string): Direction {
+function literalDirection(literal: Literal, counter: string): Monotonicity {
   if (literal.kind === "choice") return reads(literal.core, counter) ? both : neither;
   if (literal.kind === "test") {
     if (!reads(literal.core, counter)) return neither;

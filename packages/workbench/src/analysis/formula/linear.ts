@@ -18,11 +18,11 @@ import {
 
 /** A sum of unknown numbers, each with a factor, and a constant. */
 export interface Linear {
-  readonly terms: ReadonlyMap<string, Term>;
+  readonly terms: ReadonlyMap<string, LinearTerm>;
   readonly constant: Exact;
 }
 
-export interface Term {
+export interface LinearTerm {
   readonly core: Core;
   readonly factor: Exact;
 }
@@ -76,7 +76,7 @@ export function numberOf(value: Value): Exact | undefined {
 }
 
 /** Moves a bound on one whole number to the next whole number inside it. */
-export function tightened({ form, strict }: Inequality, isWhole: (core: Core) => boolean): Inequality {
+export function tightenBound({ form, strict }: Inequality, isWhole: (core: Core) => boolean): Inequality {
   const [[key, term] = []] = form.terms;
   if (key === undefined || term === undefined || form.terms.size > 1 || !isWhole(term.core)) return { form, strict };
   const scaled = times(form, divide(1, compare(term.factor, 0) < 0 ? negate(term.factor) : term.factor));

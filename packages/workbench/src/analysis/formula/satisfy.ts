@@ -2,11 +2,11 @@ import type { Value } from "../../../../readers/src/contract.ts";
 import { spellValue, walk, type Core } from "../../../../readers/src/ir.ts";
 import { contradictoryTexts } from "./affixes.ts";
 import { all, formulaOf, linearOf, type Choice, type Formula, type Literal, type Test } from "./formula.ts";
-import { feasible, minus, constantForm, tightened, times, type Inequality, type Linear } from "./linear.ts";
+import { feasible, minus, constantForm, tightenBound, times, type Inequality, type Linear } from "./linear.ts";
 import { constant, simplify, substitute } from "./rewrite.ts";
 import { admits } from "./shapes.ts";
 import { keyOf } from "./key.ts";
-import { boundsOf, isWhole, shapeAt, valuesOf, withItem, type World } from "./world.ts";
+import { boundsOf, isWhole, shapeAt, valuesOf, withItem, type ShapeEnvironment } from "./world.ts";
 
 /**
  * The maximum number of sets of statements to examine for one question, fifty statements each. After that the answer is
@@ -22,7 +22,7 @@ class TooHard extends Error {}
  */
 export function possible(
   formulas: readonly Formula[],
-  world: World,
+  world: ShapeEnvironment,
   looks: { left: number } = { left: looksMax },
 ): boolean {
   try {
@@ -33,18 +33,18 @@ export function possible(
   }
 }
 
-interface Branch {
+interface TableauBranch {
   readonly open: readonly Formula[];
   readonly literals: readonly Literal[];
 }
 
-interface Search {
-  readonly world: World;
+interface SearchContext {
+  readonly world: ShapeEnvironment;
   readonly looks: { left: number };
 }
 
 /** Analytic tableau: collects the statements that always hold, then tries each alternative of the shortest "any". */
-function search(branch: Branch, task: Search): boolean {
+function search(branch: TableauBranch, task: SearchContext): boolean {
   const gathered = gather(branch, task);
   if (gathered === undefined) return false;
   const { literals, open } = gathered;
@@ -60,15 +60,15 @@ type Any = Formula & { readonly kind: "any" };
  * Undefined if they exclude each other.
  */
 function gather(
-  { literals, open }: Branch,
-  task: Search,
+  { literals, open }: TableauBranch,
+  task: SearchContext,
 ): { readonly literals: readonly Literal[]; readonly open: readonly Any[] } | undefined {
   const { forced, choices } = flatten(open);
   const known = [...literals, ...forced];
   if (forced.length > 0 && !look(known, task)) return undefined;
   const left: Any[] = [];
   for (const choice of choices) {
-    const parts = remaining(choice, known, task);
+    const parts = findOpenParts(choice, known, task);
     if (parts === undefined) continue;
     if (parts.length === 0) return undefined;
     left.push({ kind: "any", parts });
@@ -78,7 +78,7 @@ function gather(
 }
 
 /** The parts of an "any" that can still hold; undefined if one of them holds already. */
-function remaining({ parts }: Any, known: readonly Literal[], task: Search): readonly Formula[] | undefined {
+function findOpenParts({ parts }: Any, known: readonly Literal[], task: SearchContext): readonly Formula[] | undefined {
   if (parts.some((part) => isLiteral(part) && !look([...known, opposite(part)], task))) return undefined;
   return parts.filter((part) => !isLiteral(part) || look([...known, part], task));
 }
@@ -99,7 +99,7 @@ function flatten(formulas: readonly Formula[]): {
   return { forced, choices };
 }
 
-function look(literals: readonly Literal[], task: Search): boolean {
+function look(literals: readonly Literal[], task: SearchContext): boolean {
   // Texts and bounds are compared in pairs.
   task.looks.left -= 1 + literals.length ** 2 / 2500;
   if (task.looks.left < 0) throw new TooHard();
@@ -126,7 +126,7 @@ function opposite(literal: Literal): Literal {
 }
 
 /** May all of these be true? */
-function consistent(literals: readonly Literal[], task: Search): boolean {
+function consistent(literals: readonly Literal[], task: SearchContext): boolean {
   const tests = literals.filter((literal) => literal.kind === "test");
   const choices = literals.filter((literal) => literal.kind === "choice");
   if (contradictory(tests)) return false;
@@ -156,7 +156,7 @@ interface Candidates {
 function candidatesOf(
   literals: readonly Literal[],
   choices: readonly Choice[],
-  world: World,
+  world: ShapeEnvironment,
 ): ReadonlyMap<string, Candidates> {
   const found = new Map<string, Candidates>();
   for (const core of partsWithValues(literals, world))
@@ -185,7 +185,7 @@ function includes(values: readonly Value[], value: Value): boolean {
 }
 
 /** The parts of the literals that have a list of values in their schema. */
-function partsWithValues(literals: readonly Literal[], world: World): readonly Core[] {
+function partsWithValues(literals: readonly Literal[], world: ShapeEnvironment): readonly Core[] {
   const found = new Map<string, Core>();
   for (const core of literals.flatMap(coresOf)) {
     for (const part of partsIn(core, world)) found.set(keyOf(part), part);
@@ -193,7 +193,7 @@ function partsWithValues(literals: readonly Literal[], world: World): readonly C
   return [...found.values()];
 }
 
-function partsIn(core: Core, world: World): readonly Core[] {
+function partsIn(core: Core, world: ShapeEnvironment): readonly Core[] {
   const known = partsOfWorlds.getOrInsertComputed(world, () => new WeakMap());
   return known.getOrInsertComputed(core, () =>
     [...walk(core)].filter(
@@ -204,7 +204,7 @@ function partsIn(core: Core, world: World): readonly Core[] {
   );
 }
 
-const partsOfWorlds = new WeakMap<World, WeakMap<Core, readonly Core[]>>();
+const partsOfWorlds = new WeakMap<ShapeEnvironment, WeakMap<Core, readonly Core[]>>();
 
 function coresOf(literal: Literal): readonly Core[] {
   if (literal.kind === "test" || literal.kind === "choice") return [literal.core];
@@ -249,7 +249,7 @@ function isNumberTrue(kind: "at-least" | "zero" | "nonzero", form: Linear, stric
 }
 
 /** Do the numbers, within the bounds of their schemas, have a solution? */
-function numbersFit(literals: readonly Literal[], world: World): boolean {
+function numbersFit(literals: readonly Literal[], world: ShapeEnvironment): boolean {
   const facts: Inequality[] = [];
   const nonzero: Linear[] = [];
   const terms = new Map<string, Core>();
@@ -262,14 +262,14 @@ function numbersFit(literals: readonly Literal[], world: World): boolean {
   }
   if (terms.size === 0 && facts.length + nonzero.length === 0) return true;
   for (const [key, core] of terms) facts.push(...boundsOf(key, core, world));
-  const known = facts.map((fact) => tightened(fact, (core) => isWhole(core, world)));
+  const known = facts.map((fact) => tightenBound(fact, (core) => isWhole(core, world)));
   if (!feasible(known)) return false;
-  const apart = (form: Linear): Inequality => tightened({ form, strict: true }, (core) => isWhole(core, world));
+  const apart = (form: Linear): Inequality => tightenBound({ form, strict: true }, (core) => isWhole(core, world));
   return nonzero.every((form) => feasible([...known, apart(form)]) || feasible([...known, apart(times(form, -1))]));
 }
 
 /** An impossible item is in no list, and an item of a list is not missing. */
-function foldsFit(tests: readonly Test[], { world, looks }: Search): boolean {
+function foldsFit(tests: readonly Test[], { world, looks }: SearchContext): boolean {
   const folds = tests.filter(({ core }) => core.op === "fold" && core.macro === "exists");
   for (const { core, positive } of folds) {
     if (!positive || core.op !== "fold" || core.test === undefined) continue;

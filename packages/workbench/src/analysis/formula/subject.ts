@@ -9,28 +9,28 @@ import {
   type ToolPlan,
 } from "../../../../readers/src/ir.ts";
 import { shapeOf } from "./shapes.ts";
-import type { World } from "./world.ts";
+import type { ShapeEnvironment } from "./world.ts";
 
 /** The part of one contract for one tool, with the facts known about each call that its rules see. */
-export interface Subject {
+export interface AnalysisSubject {
   readonly document: ContractDocument;
   readonly tool: string;
   readonly route: Route;
   readonly requirements: readonly Requirement[];
   /** The rules that decide: an observing rule changes nothing. */
   readonly rules: readonly Rule[];
-  readonly world: World;
+  readonly world: ShapeEnvironment;
   /** The conditions that hold for every call that the rules see. */
-  readonly context: readonly Condition[];
+  readonly context: readonly Assertion[];
 }
 
 /** A condition that is true, or false. */
-export interface Condition {
+export interface Assertion {
   readonly core: Core;
   readonly isTrue: boolean;
 }
 
-export function subjectsOf(policySet: PolicySet): readonly Subject[] {
+export function subjectsOf(policySet: PolicySet): readonly AnalysisSubject[] {
   return [...policySet.tools.values()].flatMap(({ tool, routes }) =>
     routes.flatMap((route) => {
       const document = policySet.documents.find(({ name }) => name === route.contract);
@@ -44,7 +44,7 @@ export function reservedName(counter: string): string {
   return `${counter}.held`;
 }
 
-function subjectOf(document: ContractDocument, tool: string, route: Route): Subject {
+function subjectOf(document: ContractDocument, tool: string, route: Route): AnalysisSubject {
   const requirements = [...route.presence, ...route.requires];
   const counting = [...document.counters].filter(([, { sum }]) => sum === undefined);
   return {
@@ -70,11 +70,11 @@ export interface RuleOnTools {
   readonly id: string;
   readonly rule: Rule;
   readonly document: ContractDocument;
-  readonly places: readonly { readonly subject: Subject; readonly rule: Rule }[];
+  readonly places: readonly { readonly subject: AnalysisSubject; readonly rule: Rule }[];
 }
 
-export function rulesOf(subjects: readonly Subject[]): readonly RuleOnTools[] {
-  const found = new Map<string, { subject: Subject; rule: Rule }[]>();
+export function rulesOf(subjects: readonly AnalysisSubject[]): readonly RuleOnTools[] {
+  const found = new Map<string, { subject: AnalysisSubject; rule: Rule }[]>();
   for (const subject of subjects) {
     for (const rule of subject.rules) found.getOrInsertComputed(rule.id, () => []).push({ subject, rule });
   }
@@ -85,7 +85,7 @@ export function rulesOf(subjects: readonly Subject[]): readonly RuleOnTools[] {
 }
 
 /** A rule with ESCALATE, or an `otherwise`, because of which a person is asked. */
-export interface Cause {
+export interface EscalationCause {
   /** `contract.rule`, or `contract.$otherwise`. */
   readonly id: string;
   readonly contract: string;
@@ -97,7 +97,7 @@ export interface Cause {
 }
 
 /** Why people are asked for calls of a tool. Rules in observe mode ask nobody. */
-export function causesOf({ routes }: ToolPlan): readonly Cause[] {
+export function causesOf({ routes }: ToolPlan): readonly EscalationCause[] {
   return routes.flatMap(({ contract, rules, otherwise, otherwiseShows: shows, terms }) => [
     ...rules
       .filter(({ verdict, observed }) => verdict === "ESCALATE" && !observed)
@@ -127,11 +127,11 @@ export function shortName(id: string): string {
   return id.slice(id.indexOf(".") + 1);
 }
 
-export function isTrue(core: Core): Condition {
+export function isTrue(core: Core): Assertion {
   return { core, isTrue: true };
 }
 
-export function isFalse(core: Core): Condition {
+export function isFalse(core: Core): Assertion {
   return { core, isTrue: false };
 }
 

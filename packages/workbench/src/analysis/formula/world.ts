@@ -6,20 +6,20 @@ import { isWholeShape, itemShape, listedValues, memberShape, numberUnder, type S
 /**
  * The facts known about a call before its conditions are read: the schemas of one tool, and which counters count calls.
  */
-export interface World {
+export interface ShapeEnvironment {
   readonly input: Shape | undefined;
   readonly platform: Shape | undefined;
   /**
    * The lists that contain the items of the current folds, by slot, each with the world outside of its fold. A fold inside of
    * another expression may have the same slot, so a list must not be read in the world of its own item.
    */
-  readonly ranges: ReadonlyMap<number, { readonly range: Core; readonly outside: World }>;
+  readonly ranges: ReadonlyMap<number, { readonly range: Core; readonly outside: ShapeEnvironment }>;
   /** Counters of whole numbers: those without a `sum`. */
   readonly whole: ReadonlySet<string>;
 }
 
 /** The schema of the member that an expression reads, if there is one. */
-export function shapeAt(core: Core, world: World): Shape | undefined {
+export function shapeAt(core: Core, world: ShapeEnvironment): Shape | undefined {
   switch (core.op) {
     case "root":
       return core.root === "input" ? world.input : core.root === "platform" ? world.platform : undefined;
@@ -38,11 +38,11 @@ export function shapeAt(core: Core, world: World): Shape | undefined {
   }
 }
 
-export function withItem(world: World, slot: number, range: Core): World {
+export function withItem(world: ShapeEnvironment, slot: number, range: Core): ShapeEnvironment {
   return { ...world, ranges: new Map([...world.ranges, [slot, { range, outside: world }]]) };
 }
 
-export function isWhole(core: Core, world: World): boolean {
+export function isWhole(core: Core, world: ShapeEnvironment): boolean {
   if (core.op === "counter") return world.whole.has(core.name);
   if (core.op === "constant") return isExact(core.value) && isInteger(core.value);
   if (core.op === "call") return core.entry.name === "size";
@@ -52,7 +52,7 @@ export function isWhole(core: Core, world: World): boolean {
 }
 
 /** The inequalities that hold for a number in every call: from its schema, and from its kind. */
-export function boundsOf(key: string, core: Core, world: World): readonly Inequality[] {
+export function boundsOf(key: string, core: Core, world: ShapeEnvironment): readonly Inequality[] {
   const form = termForm(key, core);
   const least = (bound: Exact, strict = false): Inequality => ({ form: minus(form, constantForm(bound)), strict });
   const most = (bound: Exact, strict = false): Inequality => ({ form: minus(constantForm(bound), form), strict });
@@ -85,9 +85,14 @@ function isNeverNegative({ type, op }: Core): boolean {
   return op === "counter" || (type.kind === "number" && type.notNegative);
 }
 
-type Bound = (bound: Exact, strict?: boolean) => Inequality;
+type InequalityBuilder = (bound: Exact, strict?: boolean) => Inequality;
 
-function sizeBounds(of: Core | undefined, world: World, least: Bound, most: Bound): readonly Inequality[] {
+function sizeBounds(
+  of: Core | undefined,
+  world: ShapeEnvironment,
+  least: InequalityBuilder,
+  most: InequalityBuilder,
+): readonly Inequality[] {
   if (of === undefined) return [];
   const shape = shapeAt(of, world);
   const [low, high] = of.type.kind === "list" ? ["minItems", "maxItems"] : ["minLength", "maxLength"];
@@ -100,6 +105,6 @@ function sizeBounds(of: Core | undefined, world: World, least: Bound, most: Boun
 }
 
 /** The values that an expression may have if its schema lists them. */
-export function valuesOf(core: Core, world: World): readonly Value[] | undefined {
+export function valuesOf(core: Core, world: ShapeEnvironment): readonly Value[] | undefined {
   return listedValues(shapeAt(core, world), core);
 }

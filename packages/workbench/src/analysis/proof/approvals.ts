@@ -1,9 +1,9 @@
 import type { PolicySet } from "../../../../readers/src/contract.ts";
 import { compare, isExact, type ToolPlan } from "../../../../readers/src/ir.ts";
 import { parseNumber } from "../../../../core/src/wire/mod.ts";
-import { covered, impossible } from "../formula/reasoner.ts";
-import { causesOf, isTrue, subjectsOf, type Cause, type Subject } from "../formula/subject.ts";
-import type { ContractChange, Direction } from "./call.ts";
+import { isCoveredBy, impossible } from "../formula/reasoner.ts";
+import { causesOf, isTrue, subjectsOf, type EscalationCause, type AnalysisSubject } from "../formula/subject.ts";
+import type { ContractChange, ChangeDirection } from "./call.ts";
 import { keyWith } from "../formula/key.ts";
 import { namesOf } from "./same.ts";
 
@@ -20,7 +20,7 @@ export interface ApprovalChange extends ContractChange<PartValue> {
 /** Times are lengths, such as `30m`. Null is everyone with the scope `approve`. */
 export type PartValue = boolean | number | string | readonly string[] | null;
 
-interface Side {
+interface ComparisonSide {
   readonly policySet: PolicySet;
   readonly plan: ToolPlan;
 }
@@ -29,14 +29,14 @@ interface Side {
  * Compares what approvals of one tool need. Nothing is asked of a solver: if a rule may ask for fewer calls than before,
  * it is compared with each rule that may ask in its place.
  */
-export function compareApprovals(before: Side, after: Side): readonly ApprovalChange[] {
+export function compareApprovals(before: ComparisonSide, after: ComparisonSide): readonly ApprovalChange[] {
   const [had, has] = [keyedCauses(before.plan), keyedCauses(after.plan)];
   const kept = had.flatMap((cause) => {
     const same = counterpart(cause, has);
     return same === undefined ? [] : termChanges(cause, same);
   });
-  const lost = replaced(had, has, subjectsIn(after));
-  const gained = replaced(has, had, subjectsIn(before)).map(reversed);
+  const lost = findReplacements(had, has, subjectsIn(after));
+  const gained = findReplacements(has, had, subjectsIn(before)).map(reverseChange);
   const all = [...kept, ...lost, ...gained, ...boundChanges(before.plan, after.plan)];
   return [...new Map(all.map((change) => [JSON.stringify(change), change])).values()];
 }
@@ -46,20 +46,20 @@ export function compareSettings({ approvals: a }: PolicySet, { approvals: b }: P
   const caps = ["key", "session", "ledger"] as const;
   return changes([
     ["self", a.self, b.self, order(Number(a.self), Number(b.self))],
-    ...caps.map((cap): Part => [`open.${cap}`, a.open[cap], b.open[cap], order(a.open[cap], b.open[cap])]),
+    ...caps.map((cap): PartComparison => [`open.${cap}`, a.open[cap], b.open[cap], order(a.open[cap], b.open[cap])]),
   ]);
 }
 
 /** In assist mode, approvals of softened BLOCKs need more or less: a sentence for each rule. */
 export function assistNotes(before: ToolPlan, after: ToolPlan): readonly string[] {
-  const softened = ({ routes }: ToolPlan): readonly Terms[] =>
+  const findSoftenedRules = ({ routes }: ToolPlan): readonly RuleTerms[] =>
     routes.flatMap(({ rules }) =>
       rules
         .filter(({ verdict, observed, final }) => verdict === "BLOCK" && !observed && !final)
         .map((rule) => ({ id: rule.id, terms: rule.terms })),
     );
-  const has = softened(after);
-  return softened(before).flatMap((cause) => {
+  const has = findSoftenedRules(after);
+  return findSoftenedRules(before).flatMap((cause) => {
     const same = has.find(({ id }) => id === cause.id);
     const parts = same === undefined ? [] : termChanges(cause, same).map(changeText);
     return parts.length === 0 ? [] : [`in assist mode, for a BLOCK by ${cause.id}: ${parts.join("; ")}`];
@@ -76,9 +76,9 @@ function valueText(value: PartValue): string {
   return typeof value === "object" ? `[${value.join(", ")}]` : String(value);
 }
 
-type Terms = Pick<Cause, "id" | "terms">;
+type RuleTerms = Pick<EscalationCause, "id" | "terms">;
 
-interface KeyedCause extends Cause {
+interface KeyedCause extends EscalationCause {
   /** The condition in one spelling. */
   readonly key: string;
 }
@@ -96,22 +96,22 @@ function counterpart(cause: KeyedCause, others: readonly KeyedCause[]): KeyedCau
 }
 
 /** The rules of a side, with its schemas and requirements. */
-function subjectsIn({ policySet, plan }: Side): readonly Subject[] {
+function subjectsIn({ policySet, plan }: ComparisonSide): readonly AnalysisSubject[] {
   return subjectsOf(policySet).filter(({ tool }) => tool === plan.tool);
 }
 
 /** Is it proven that each call for which the rule asks is refused, or asked for by its counterpart? */
-function isKept(cause: KeyedCause, same: KeyedCause | undefined, subjects: readonly Subject[]): boolean {
+function isKept(cause: KeyedCause, same: KeyedCause | undefined, subjects: readonly AnalysisSubject[]): boolean {
   if (cause.key === same?.key) return true;
   const subject = subjects.find(({ route }) => route.contract === cause.contract);
   if (subject === undefined || cause.when === undefined) return false;
   const blocks = subject.rules.filter(({ verdict }) => verdict === "BLOCK").map(({ when }) => when);
   const by = same?.when === undefined ? blocks : [...blocks, same.when];
-  return covered(subject, by.map(isTrue), isTrue(cause.when));
+  return isCoveredBy(subject, by.map(isTrue), isTrue(cause.when));
 }
 
 /** Is it proven that the two never ask for the same call? */
-function areExclusive(cause: Cause, other: Cause, subjects: readonly Subject[]): boolean {
+function areExclusive(cause: EscalationCause, other: EscalationCause, subjects: readonly AnalysisSubject[]): boolean {
   const subject = subjects.find(({ route }) => route.contract === cause.contract);
   if (subject === undefined || cause.when === undefined || other.when === undefined) return false;
   return impossible(subject, isTrue(cause.when), isTrue(other.when));
@@ -121,10 +121,10 @@ function areExclusive(cause: Cause, other: Cause, subjects: readonly Subject[]):
  * The weaker terms under which other rules may ask, for calls for which a rule asks no longer. An `otherwise` asks only
  * if no rule fires, so only rules with another condition can take its place.
  */
-function replaced(
+function findReplacements(
   had: readonly KeyedCause[],
   has: readonly KeyedCause[],
-  subjects: readonly Subject[],
+  subjects: readonly AnalysisSubject[],
 ): readonly ApprovalChange[] {
   return had.flatMap((cause) => {
     const same = counterpart(cause, has);
@@ -141,17 +141,22 @@ function replaced(
   });
 }
 
-function reversed(change: ApprovalChange): ApprovalChange {
+function reverseChange(change: ApprovalChange): ApprovalChange {
   const direction = change.direction === "weaker" ? "stricter" : change.direction;
   const { before, after } = change;
   return { ...change, rule: change.instead, instead: change.rule, direction, before: after, after: before };
 }
 
-type Part = readonly [part: string, before: PartValue, after: PartValue, direction: ContractChange["direction"]];
+type PartComparison = readonly [
+  part: string,
+  before: PartValue,
+  after: PartValue,
+  direction: ContractChange["direction"],
+];
 
-function termChanges(before: Terms, after: Terms): readonly ApprovalChange[] {
+function termChanges(before: RuleTerms, after: RuleTerms): readonly ApprovalChange[] {
   const [a, b] = [before.terms, after.terms];
-  const parts: readonly Part[] = [
+  const parts: readonly PartComparison[] = [
     ["by", a.by, b.by, groupsDirection(a.by, b.by)],
     ["of", a.of, b.of, order(b.of, a.of)],
     lengthPart("decide_within", a.decideWithinMs, b.decideWithinMs),
@@ -170,7 +175,7 @@ function termChanges(before: Terms, after: Terms): readonly ApprovalChange[] {
 }
 
 /** A rule that lets grants lift it is weaker than one that does not. */
-function grantParts(before: GrantTerms | undefined, after: GrantTerms | undefined): readonly Part[] {
+function grantParts(before: GrantSettings | undefined, after: GrantSettings | undefined): readonly PartComparison[] {
   if (before === undefined || after === undefined)
     return [["grants", before !== undefined, after !== undefined, after === undefined ? "stricter" : "weaker"]];
   const [a, b] = [before, after];
@@ -181,7 +186,7 @@ function grantParts(before: GrantTerms | undefined, after: GrantTerms | undefine
   ];
 }
 
-type GrantTerms = NonNullable<Terms["terms"]["grants"]>;
+type GrantSettings = NonNullable<RuleTerms["terms"]["grants"]>;
 
 /** The members and facts that an approval of the tool is, and is not, bound to. Only if both can ask a person. */
 function boundChanges(before: ToolPlan, after: ToolPlan): readonly ApprovalChange[] {
@@ -192,24 +197,24 @@ function boundChanges(before: ToolPlan, after: ToolPlan): readonly ApprovalChang
   ]);
 }
 
-function changes(parts: readonly Part[]): readonly ApprovalChange[] {
+function changes(parts: readonly PartComparison[]): readonly ApprovalChange[] {
   return parts
     .filter(([, before, after]) => JSON.stringify(before) !== JSON.stringify(after))
     .map(([part, before, after, direction]) => ({ rule: null, instead: null, part, direction, before, after }));
 }
 
-function lengthPart(part: string, before: number, after: number): Part {
+function lengthPart(part: string, before: number, after: number): PartComparison {
   return [part, lengthText(before), lengthText(after), order(before, after)];
 }
 
 /** The direction if a larger number is weaker. */
-function order(before: number, after: number): Direction {
+function order(before: number, after: number): ChangeDirection {
   return after > before ? "weaker" : "stricter";
 }
 
 /** The direction between two lists if the longer one is weaker, or stricter. */
 export function moreIs(
-  more: Direction,
+  more: ChangeDirection,
   before: readonly string[],
   after: readonly string[],
 ): ContractChange["direction"] {
@@ -227,7 +232,7 @@ function groupsDirection(
   return after === null ? "weaker" : moreIs("weaker", before, after);
 }
 
-function driftDirection(before: string, after: string): Direction {
+function driftDirection(before: string, after: string): ChangeDirection {
   const [a, b] = [parseNumber(before), parseNumber(after)];
   return isExact(a) && isExact(b) && compare(a, b) > 0 ? "stricter" : "weaker";
 }

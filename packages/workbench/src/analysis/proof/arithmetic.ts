@@ -1,5 +1,5 @@
 import type { Script } from "./script.ts";
-import type { Evaluated, Sym } from "./sym.ts";
+import type { SymEvaluation, Sym } from "./sym.ts";
 import { choose, equal, or, type Term } from "./term.ts";
 
 /** Compares numbers, times and texts; undefined for values without an order. */
@@ -12,7 +12,7 @@ export function comparison(operator: "<" | "<=" | ">" | ">=", left: Sym, right: 
 }
 
 /** `+ - * / %`, exactly; undefined if it cannot be translated. */
-export function arithmetic(script: Script, operator: string, left: Sym, right: Sym): Evaluated | undefined {
+export function arithmetic(script: Script, operator: string, left: Sym, right: Sym): SymEvaluation | undefined {
   if (left.kind === "text" && right.kind === "text" && operator === "+")
     return { value: { kind: "text", term: `(str.++ ${left.term} ${right.term})` }, fails: "false" };
   if (left.kind === "list" && right.kind === "list" && operator === "+")

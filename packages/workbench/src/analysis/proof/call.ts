@@ -27,12 +27,12 @@ export interface CallComparison {
   readonly after: Decision;
 }
 
-export type Direction = "weaker" | "stricter";
+export type ChangeDirection = "weaker" | "stricter";
 
 /** A part of two contracts that differs. */
 export interface ContractChange<Value = unknown> {
   /** `changed` if neither of the two values is stricter. */
-  readonly direction: Direction | "changed";
+  readonly direction: ChangeDirection | "changed";
   readonly before: Value;
   readonly after: Value;
 }
@@ -45,7 +45,7 @@ export function compareCall(before: PolicySet, after: PolicySet, call: SampleCal
 }
 
 /** Is the decision after the change more lenient, or stricter, than before? */
-export function directionOf({ before, after }: CallComparison): Direction | undefined {
+export function directionOf({ before, after }: CallComparison): ChangeDirection | undefined {
   if (isStricter(before.verdict, after.verdict)) return "weaker";
   return isStricter(after.verdict, before.verdict) ? "stricter" : undefined;
 }

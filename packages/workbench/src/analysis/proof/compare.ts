@@ -1,24 +1,24 @@
 import type { PolicySet } from "../../../../readers/src/contract.ts";
 import type { ToolPlan } from "../../../../readers/src/ir.ts";
 import { assistNotes, compareApprovals, type ApprovalChange } from "./approvals.ts";
-import { compareCall, directionOf, type CallComparison, type Direction } from "./call.ts";
+import { compareCall, directionOf, type CallComparison, type ChangeDirection } from "./call.ts";
 import { Guesser } from "./guess.ts";
 import { compareHostFacts, type HostFactsChange } from "./host-facts.ts";
 import { compareNumbers, withOnlyDoubles, type NumbersChange } from "./numbers.ts";
-import { questionOf, type Question } from "./question.ts";
+import { questionOf, type SolverQuestion } from "./question.ts";
 import { sameFinality, samePlans } from "./same.ts";
 import { shrink } from "./shrink.ts";
 import type { Solver } from "./solver.ts";
-import { undecided } from "./untranslated.ts";
+import { describeUndecided } from "./untranslated.ts";
 
-export type Answer = "equivalent" | "weaker" | "stricter" | "changed" | "unknown";
+export type ComparisonResult = "equivalent" | "weaker" | "stricter" | "changed" | "unknown";
 
 /** The difference for one tool. */
 export interface ToolDifference {
   readonly tool: string;
-  readonly answer: Answer;
+  readonly answer: ComparisonResult;
   /** For each direction an example call, which the engine decided on both sides. */
-  readonly shown: ReadonlyMap<Direction, CallComparison>;
+  readonly shown: ReadonlyMap<ChangeDirection, CallComparison>;
   /** What an approval of its calls needs that differs. */
   readonly approvals: readonly ApprovalChange[];
   /** Which numbers its input may have, if that differs. */
@@ -69,7 +69,7 @@ async function compareTool(pair: Pair, tool: string, options: CompareOptions): P
   // The change of numbers has its own direction. So the search only covers calls that it does not affect.
   const plans = numbers === undefined ? ([a, b] as const) : ([withOnlyDoubles(a), withOnlyDoubles(b)] as const);
   const same: VerdictDifference = { tool, answer: "equivalent", shown: new Map(), notes: [], defects: [] };
-  const found = samePlans(a, b) ? same : await searched(pair, plans, options);
+  const found = samePlans(a, b) ? same : await searchDifference(pair, plans, options);
   const hostFacts = compareHostFacts(a, b);
   const others = [numbers, hostFacts].filter((change) => change !== undefined);
   const answer = together(found.answer, [...approvals, ...others]);
@@ -78,12 +78,12 @@ async function compareTool(pair: Pair, tool: string, options: CompareOptions): P
 
 type VerdictDifference = Omit<ToolDifference, "approvals" | "hostFacts" | "numbers">;
 
-async function searched(
+async function searchDifference(
   pair: Pair,
   plans: readonly [ToolPlan, ToolPlan],
   options: CompareOptions,
 ): Promise<VerdictDifference> {
-  const search = new Search(pair, plans, options);
+  const search = new DifferenceSearch(pair, plans, options);
   search.guess();
   await search.prove();
   search.guessOn();
@@ -91,9 +91,9 @@ async function searched(
 }
 
 /** The answer for verdicts, approvals, numbers and the facts of hosts together. */
-function together(verdicts: Answer, changes: readonly Pick<ApprovalChange, "direction">[]): Answer {
+function together(verdicts: ComparisonResult, changes: readonly Pick<ApprovalChange, "direction">[]): ComparisonResult {
   if (verdicts === "unknown") return verdicts;
-  const found = new Set<Answer>([verdicts, ...changes.map(({ direction }) => direction)]);
+  const found = new Set<ComparisonResult>([verdicts, ...changes.map(({ direction }) => direction)]);
   found.delete("equivalent");
   const [only] = found;
   return found.size > 1 ? "changed" : (only ?? "equivalent");
@@ -131,17 +131,17 @@ const roundsMax = 6;
 /** How often a question is asked, each time with another seed, until an answer settles it. */
 const seedsMax = 3;
 
-const directions: readonly Direction[] = ["weaker", "stricter"];
+const directions: readonly ChangeDirection[] = ["weaker", "stricter"];
 
 /** Searches for calls that are decided differently, and for the proof that there are none. */
-class Search {
+class DifferenceSearch {
   readonly #pair: Pair;
   readonly #plans: readonly [ToolPlan, ToolPlan];
   readonly #options: CompareOptions;
   readonly #guesser: Guesser;
   #until: number;
-  readonly #shown = new Map<Direction, CallComparison>();
-  readonly #excluded = new Set<Direction>();
+  readonly #shown = new Map<ChangeDirection, CallComparison>();
+  readonly #excluded = new Set<ChangeDirection>();
   readonly #notes = new Set<string>();
   readonly #defects: CallComparison[] = [];
   readonly #freeFunctions = new Set<string>();
@@ -174,7 +174,7 @@ class Search {
     }
   }
 
-  #show(compared: CallComparison): Direction | undefined {
+  #show(compared: CallComparison): ChangeDirection | undefined {
     const direction = directionOf(compared);
     if (direction === undefined) return undefined;
     const known = this.#shown.get(direction);
@@ -209,12 +209,12 @@ class Search {
     for (const direction of this.#open()) await this.#ask(solver, any, direction, true);
   }
 
-  #open(): readonly Direction[] {
+  #open(): readonly ChangeDirection[] {
     return directions.filter((direction) => !this.#shown.has(direction) && !this.#excluded.has(direction));
   }
 
   /** A difference that is excluded with unknown parts is excluded. Otherwise the next question has more detail. */
-  async #exclude(solver: Solver, question: Question, direction: Direction): Promise<void> {
+  async #exclude(solver: Solver, question: SolverQuestion, direction: ChangeDirection): Promise<void> {
     if (question.redefined.length > 0) return;
     const answer = await solver.ask(question.text(direction), [], this.#options.timeMs / 8);
     if (answer.kind === "no") this.#excluded.add(direction);
@@ -224,7 +224,7 @@ class Search {
    * A value that the solver chooses is rarely the real one, so this asks for a call with values that the engine
    * computed.
    */
-  async #askTried(solver: Solver, question: Question, direction: Direction): Promise<void> {
+  async #askTried(solver: Solver, question: SolverQuestion, direction: ChangeDirection): Promise<void> {
     if (question.freeFunctions.size === 0) return;
     for (const round of [...Array(roundsMax).keys(), undefined]) {
       const left = this.#until - performance.now();
@@ -242,7 +242,7 @@ class Search {
    *
    * @param isWhole the question includes every call: if no model fulfils it, no call does
    */
-  async #ask(solver: Solver, question: Question, direction: Direction, isWhole: boolean): Promise<void> {
+  async #ask(solver: Solver, question: SolverQuestion, direction: ChangeDirection, isWhole: boolean): Promise<void> {
     for (let seed = 0; seed < seedsMax; seed += 1) {
       const left = (this.#until - performance.now()) * 0.6;
       if (left <= 0) {
@@ -263,7 +263,7 @@ class Search {
   }
 
   /** Does the engine's decision settle the question? A call with the solver's exact values that contradicts it does. */
-  #confirm(question: Question, direction: Direction, model: string, isLast: boolean): boolean {
+  #confirm(question: SolverQuestion, direction: ChangeDirection, model: string, isLast: boolean): boolean {
     const { call, isFaithful } = question.call(model);
     const compared = compareCall(this.#pair.before, this.#pair.after, call);
     if (compared !== undefined && this.#show(compared) === direction) return true;
@@ -280,21 +280,21 @@ class Search {
       tool: this.#plans[0].tool,
       answer,
       shown: new Map([...this.#shown].map(([direction, found]) => [direction, shrink(before, after, found)])),
-      notes: [...this.#notes, ...this.#undecided()].filter(
+      notes: [...this.#notes, ...this.#explainUnknown()].filter(
         (note) => answer === "unknown" || note.startsWith("counter "),
       ),
       defects: this.#defects,
     };
   }
 
-  #undecided(): readonly string[] {
+  #explainUnknown(): readonly string[] {
     if (this.#options.solver === undefined || this.#defects.length > 0) return [];
-    const named = undecided(this.#plans, this.#freeFunctions);
+    const named = describeUndecided(this.#plans, this.#freeFunctions);
     if (named.length > 0 || !this.#isUnconfirmed) return named;
     return ["not decided: the solver cannot model a part of the conditions"];
   }
 
-  #answer(): Answer {
+  #answer(): ComparisonResult {
     if (this.#defects.length > 0) return "unknown";
     const settled = directions.every((direction) => this.#shown.has(direction) || this.#excluded.has(direction));
     if (!settled) return "unknown";

@@ -1,13 +1,13 @@
 import type { Core } from "../../../../readers/src/ir.ts";
 import { singles, some, type Single } from "./lists.ts";
-import type { Evaluated, ListPart, Sym, SymList } from "./sym.ts";
+import type { SymEvaluation, ListPart, Sym, SymList } from "./sym.ts";
 import { and, equal, implies, not, or, sum, choose, type Term } from "./term.ts";
 import type { Bindings, Translator } from "./translate.ts";
 
-type Fold = Core & { readonly op: "fold" };
+type FoldExpression = Core & { readonly op: "fold" };
 
 /** `exists`, `all`, `exists_one`, `filter` and `map`, with the errors of their bodies. */
-export function foldSym(translator: Translator, core: Fold, bound: Bindings, key: string): Evaluated {
+export function foldSym(translator: Translator, core: FoldExpression, bound: Bindings, key: string): SymEvaluation {
   const range = translator.evaluate(core.range, bound);
   if (range.value.kind !== "list") {
     const fails =
@@ -24,14 +24,14 @@ export function foldSym(translator: Translator, core: Fold, bound: Bindings, key
 /** The evaluation of a fold for one item. */
 interface Body {
   readonly test: (value: Sym, key: string) => { readonly isTrue: Term; readonly fails: Term };
-  readonly make: (value: Sym, key: string) => Evaluated;
+  readonly make: (value: Sym, key: string) => SymEvaluation;
   /** Does the test fail, or the result for an item that the test accepts? */
   readonly fails: (value: Sym, key: string) => Term;
   /** A unique name for one item among those of other folds. */
   readonly name: string;
 }
 
-function bodyOf(translator: Translator, core: Fold, bound: Bindings): Body {
+function bodyOf(translator: Translator, core: FoldExpression, bound: Bindings): Body {
   const inside = (value: Sym, key: string): Bindings => new Map([...bound, [core.slot, { value, key }]]);
   const test: Body["test"] = (value, key) =>
     core.test === undefined ? { isTrue: "true", fails: "false" } : translator.condition(core.test, inside(value, key));
@@ -45,7 +45,7 @@ function bodyOf(translator: Translator, core: Fold, bound: Bindings): Body {
 }
 
 /** One item after another, as the engine evaluates them. */
-function ofFew({ macro }: Fold, items: readonly Single[], body: Body): Evaluated {
+function ofFew({ macro }: FoldExpression, items: readonly Single[], body: Body): SymEvaluation {
   const tests = items.map(({ value }, at) => body.test(value, `${body.name}#${at}`));
   const isTrue = items.map(({ isThere }, at) => and(isThere, tests[at]?.isTrue ?? "false"));
   const failed = items.map(({ isThere, value }, at) => and(isThere, body.fails(value, `${body.name}#${at}`)));
@@ -71,14 +71,14 @@ function ofFew({ macro }: Fold, items: readonly Single[], body: Body): Evaluated
 }
 
 interface Whole {
-  readonly core: Fold;
+  readonly core: FoldExpression;
   readonly list: SymList;
   readonly body: Body;
   readonly key: string;
 }
 
 /** With statements about some item and about every item: valid for lists of any length. */
-function ofAny({ world }: Translator, { core, list, body, key }: Whole): Evaluated {
+function ofAny({ world }: Translator, { core, list, body, key }: Whole): SymEvaluation {
   const { name } = body;
   switch (core.macro) {
     case "exists":
@@ -100,7 +100,7 @@ function ofAny({ world }: Translator, { core, list, body, key }: Whole): Evaluat
     }
     case "filter":
     case "map":
-      return { value: { kind: "list", parts: list.parts.map(taken) }, fails: failsAnywhere() };
+      return { value: { kind: "list", parts: list.parts.map(foldPart) }, fails: failsAnywhere() };
     default:
       return core.macro satisfies never;
   }
@@ -117,7 +117,7 @@ function ofAny({ world }: Translator, { core, list, body, key }: Whole): Evaluat
     return and(anywhere, or(not(stops), before));
   }
 
-  function taken(part: ListPart, at: number): ListPart {
+  function foldPart(part: ListPart, at: number): ListPart {
     if ("value" in part) {
       const item = `${name}#${at}`;
       const { isTrue } = body.test(part.value, item);

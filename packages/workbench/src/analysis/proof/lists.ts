@@ -1,11 +1,11 @@
 import type { Core } from "../../../../readers/src/ir.ts";
-import { merge, sameSym, type Evaluated, type ListPart, type Sym, type SymList } from "./sym.ts";
+import { merge, sameSym, type SymEvaluation, type ListPart, type Sym, type SymList } from "./sym.ts";
 import { and, choose, equal, implies, not, or, sum, type Term } from "./term.ts";
 import type { Script } from "./script.ts";
 import { loweredEquals } from "./texts.ts";
 import type { Translator } from "./translate.ts";
 import { opaqueValue } from "./values.ts";
-import type { Type } from "./world.ts";
+import type { CoreType } from "./world.ts";
 
 export type Single = ListPart & { readonly value: Sym };
 
@@ -55,7 +55,7 @@ export function isIn(script: Script, core: Core & { op: "binary" }, left: Sym, r
 }
 
 /** Is a value of the type neither a list nor an object? */
-export function isSingle(type: Type): boolean {
+export function isSingle(type: CoreType): boolean {
   if (type.kind === "nullable" || type.kind === "optional") return isSingle(type.of);
   return ["boolean", "string", "number", "null", "duration", "timestamp"].includes(type.kind);
 }
@@ -101,14 +101,14 @@ export function sizeOf({ world }: Translator, list: SymList, key: string): Sym {
   return { kind: "number", term: sum(counts.length === 0 ? ["0.0"] : counts) };
 }
 
-interface MembershipQuery {
+interface IndexQuery {
   readonly at: Sym;
   readonly key: string;
-  readonly type: Type;
+  readonly type: CoreType;
 }
 
 /** The item at an index; fails if there is none. */
-export function indexed(translator: Translator, list: SymList, { at, key, type }: MembershipQuery): Evaluated {
+export function evaluateIndex(translator: Translator, list: SymList, { at, key, type }: IndexQuery): SymEvaluation {
   const { world } = translator;
   const index = at.kind === "number" ? at.term : "0.0";
   const items = singles(list);

@@ -14,7 +14,7 @@ export type ModelValue = boolean | string | Ratio;
 /** The solver's value for each constant. Values that JSON cannot represent, such as roots, are left out. */
 export type Model = ReadonlyMap<Term, ModelValue>;
 
-type Expression = string | readonly Expression[];
+type SExpression = string | readonly SExpression[];
 
 export function readModel(text: string): Model {
   const [pairs = []] = readExpressions(text);
@@ -27,9 +27,9 @@ export function readModel(text: string): Model {
   return found;
 }
 
-function readExpressions(text: string): readonly Expression[] {
+function readExpressions(text: string): readonly SExpression[] {
   const tokens = text.match(/"(?:[^"]|"")*"|[()]|[^\s()"]+/g) ?? [];
-  const stack: Expression[][] = [[]];
+  const stack: SExpression[][] = [[]];
   for (const token of tokens) {
     if (token === "(") stack.push([]);
     else if (token !== ")") stack.at(-1)?.push(token);
@@ -41,7 +41,7 @@ function readExpressions(text: string): readonly Expression[] {
   return stack[0] ?? [];
 }
 
-function valueOf(written: Expression): ModelValue | undefined {
+function valueOf(written: SExpression): ModelValue | undefined {
   if (written === "true" || written === "false") return written === "true";
   if (typeof written === "string" && written.startsWith('"')) return textOf(written);
   return ratioOf(written);
@@ -54,7 +54,7 @@ function textOf(written: string): string {
     .replace(/\\u\{([0-9a-fA-F]+)\}/g, (_, code: string) => String.fromCodePoint(Number.parseInt(code, 16)));
 }
 
-function ratioOf(written: Expression): Ratio | undefined {
+function ratioOf(written: SExpression): Ratio | undefined {
   if (typeof written === "string") {
     if (!/^[0-9]+(?:\.[0-9]+)?$/.test(written)) return undefined;
     const [whole = "", fraction = ""] = written.split(".");

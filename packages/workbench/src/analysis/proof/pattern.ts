@@ -11,29 +11,29 @@ export function patternTerm(pattern: string): Term | undefined {
     const term = reader.alternatives("outside");
     return reader.isDone ? term : undefined;
   } catch (error) {
-    if (error instanceof Unsupported) return undefined;
+    if (error instanceof UnsupportedPattern) return undefined;
     throw error;
   }
 }
 
-class Unsupported extends Error {}
+class UnsupportedPattern extends Error {}
 
-type Range = readonly [from: number, to: number];
+type CharacterRange = readonly [from: number, to: number];
 
-const digits: readonly Range[] = [[0x30, 0x39]];
-const letters: readonly Range[] = [
+const digits: readonly CharacterRange[] = [[0x30, 0x39]];
+const letters: readonly CharacterRange[] = [
   [0x30, 0x39],
   [0x41, 0x5a],
   [0x5f, 0x5f],
   [0x61, 0x7a],
 ];
-const spaces: readonly Range[] = [
+const spaces: readonly CharacterRange[] = [
   [0x09, 0x0a],
   [0x0c, 0x0d],
   [0x20, 0x20],
 ];
-const newLine: readonly Range[] = [[0x0a, 0x0a]];
-const named: Readonly<Record<string, readonly Range[]>> = {
+const newLine: readonly CharacterRange[] = [[0x0a, 0x0a]];
+const named: Readonly<Record<string, readonly CharacterRange[]>> = {
   d: digits,
   D: others(digits),
   w: letters,
@@ -61,7 +61,7 @@ class PatternReader {
 
   #next(): string {
     const character = this.#characters[this.#at];
-    if (character === undefined) throw new Unsupported();
+    if (character === undefined) throw new UnsupportedPattern();
     this.#at += 1;
     return character;
   }
@@ -85,16 +85,16 @@ class PatternReader {
     if (open && !this.#skip("^")) parts.push("re.all");
     let closed = false;
     for (let next = this.#peek(); next !== undefined && next !== "|" && next !== ")"; next = this.#peek()) {
-      if (closed) throw new Unsupported();
+      if (closed) throw new UnsupportedPattern();
       if (open && this.#skip("$")) closed = true;
-      else parts.push(this.#repeated());
+      else parts.push(this.#readRepetition());
     }
     if (open && !closed) parts.push("re.all");
     if (parts.length === 0) return '(str.to_re "")';
     return parts.length === 1 ? (parts[0] ?? "") : `(re.++ ${parts.join(" ")})`;
   }
 
-  #repeated(): Term {
+  #readRepetition(): Term {
     let term = this.#single();
     for (;;) {
       const times = this.#times();
@@ -113,7 +113,7 @@ class PatternReader {
     if (this.#skip("?")) return [0, 1];
     if (this.#peek() !== "{") return undefined;
     const written = /^\{([0-9]{1,4})(,([0-9]{1,4})?)?\}/.exec(this.#characters.slice(this.#at).join(""));
-    if (written === null) throw new Unsupported();
+    if (written === null) throw new UnsupportedPattern();
     this.#at += written[0].length;
     const least = Number(written[1]);
     if (written[2] === undefined) return [least, least];
@@ -130,40 +130,40 @@ class PatternReader {
       case ".":
         return rangesTerm(others(newLine));
       case "\\":
-        return rangesTerm(this.#escaped());
+        return rangesTerm(this.#readEscape());
       case "^":
       case "$":
       case "*":
       case "+":
       case "?":
       case "{":
-        throw new Unsupported();
+        throw new UnsupportedPattern();
       default:
         return characterTerm(character);
     }
   }
 
   #group(): Term {
-    if (this.#skip("?") && !this.#skip(":")) throw new Unsupported();
+    if (this.#skip("?") && !this.#skip(":")) throw new UnsupportedPattern();
     const term = this.alternatives("inside");
-    if (!this.#skip(")")) throw new Unsupported();
+    if (!this.#skip(")")) throw new UnsupportedPattern();
     return term;
   }
 
-  #escaped(): readonly Range[] {
+  #readEscape(): readonly CharacterRange[] {
     const character = this.#next();
     const known = named[character];
     if (known !== undefined) return known;
     const control = controls[character];
     if (control !== undefined) return [[control, control]];
-    if (/[A-Za-z0-9]/.test(character)) throw new Unsupported();
+    if (/[A-Za-z0-9]/.test(character)) throw new UnsupportedPattern();
     const code = character.codePointAt(0) ?? 0;
     return [[code, code]];
   }
 
   #class(): Term {
     const isNegative = this.#skip("^");
-    const ranges: Range[] = [];
+    const ranges: CharacterRange[] = [];
     for (let isFirst = true; isFirst || this.#peek() !== "]"; isFirst = false) {
       const found = this.#classItem();
       const [low] = found;
@@ -173,25 +173,25 @@ class PatternReader {
       }
       this.#next();
       const [high] = this.#classItem();
-      if (low === undefined || high === undefined || high[1] < low[0]) throw new Unsupported();
+      if (low === undefined || high === undefined || high[1] < low[0]) throw new UnsupportedPattern();
       ranges.push([low[0], high[1]]);
     }
     this.#next();
     return rangesTerm(isNegative ? others(ranges) : ranges);
   }
 
-  #classItem(): readonly Range[] {
+  #classItem(): readonly CharacterRange[] {
     const character = this.#next();
-    if (character === "\\") return this.#escaped();
-    if (character === "[" && this.#peek() === ":") throw new Unsupported();
+    if (character === "\\") return this.#readEscape();
+    if (character === "[" && this.#peek() === ":") throw new UnsupportedPattern();
     const code = character.codePointAt(0) ?? 0;
     return [[code, code]];
   }
 }
 
 /** Every character that is in none of the ranges. */
-function others(ranges: readonly Range[]): readonly Range[] {
-  const found: Range[] = [];
+function others(ranges: readonly CharacterRange[]): readonly CharacterRange[] {
+  const found: CharacterRange[] = [];
   let from = 0;
   for (const [low, high] of ranges.toSorted((a, b) => a[0] - b[0])) {
     if (low > from) found.push([from, low - 1]);
@@ -201,7 +201,7 @@ function others(ranges: readonly Range[]): readonly Range[] {
   return found;
 }
 
-function rangesTerm(ranges: readonly Range[]): Term {
+function rangesTerm(ranges: readonly CharacterRange[]): Term {
   const terms = ranges
     .filter(([from]) => from <= characterMax)
     .map(([from, to]) => `(re.range ${codeTerm(from)} ${codeTerm(Math.min(to, characterMax))})`);
@@ -215,7 +215,7 @@ function codeTerm(code: number): Term {
 
 function characterTerm(character: string): Term {
   const text = literal(character);
-  if (text === undefined) throw new Unsupported();
+  if (text === undefined) throw new UnsupportedPattern();
   return `(str.to_re ${text})`;
 }
 

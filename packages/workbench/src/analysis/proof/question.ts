@@ -1,21 +1,21 @@
 import type { ToolPlan } from "../../../../readers/src/ir.ts";
-import type { SampleCall, Direction } from "./call.ts";
+import type { SampleCall, ChangeDirection } from "./call.ts";
 import { textsOf } from "./guess.ts";
 import { decimalOf, isDecimal, jsonAt, readModel } from "./model.ts";
 import type { ListView } from "./symbolic-value.ts";
 import { and, not, or, type Term } from "./term.ts";
 import { Translator } from "./translate.ts";
 import { closeShared, declareCounters, PlanTerms, type VerdictTerms } from "./verdict-terms.ts";
-import { tried } from "./untranslated.ts";
-import { World } from "./world.ts";
+import { restrictFreeCalls } from "./untranslated.ts";
+import { SymbolicCall } from "./world.ts";
 
 /** Two plans of one tool over the same unknown call, ready for the solver. */
-export interface Question {
+export interface SolverQuestion {
   /**
    * For the solver: a call that satisfies the text is decided differently, in that direction. With `only`, functions
    * without a translation are called only with arguments that were tried: those of one round, or any of them.
    */
-  readonly text: (direction: Direction, only?: { readonly round: number | undefined }) => string;
+  readonly text: (direction: ChangeDirection, only?: { readonly round: number | undefined }) => string;
   /** The called functions that have no translation. */
   readonly freeFunctions: ReadonlySet<string>;
   readonly constants: readonly Term[];
@@ -35,8 +35,8 @@ export interface Question {
  */
 export type Detail = ListView | "words";
 
-export function questionOf(before: ToolPlan, after: ToolPlan, detail: Detail): Question {
-  const world = new World(before.tool, detail === "words" ? "any" : detail);
+export function questionOf(before: ToolPlan, after: ToolPlan, detail: Detail): SolverQuestion {
+  const world = new SymbolicCall(before.tool, detail === "words" ? "any" : detail);
   const sides = [before, after].map((plan) => [plan, new Translator(world)] as const);
   const redefined = declareCounters(sides);
   const closed = detail === "words" ? closeShared(sides) : undefined;
@@ -53,7 +53,9 @@ export function questionOf(before: ToolPlan, after: ToolPlan, detail: Detail): Q
     text: (direction, only) =>
       [
         known,
-        ...(only === undefined ? [] : [`(assert ${tried(world.freeCalls, textsOf([before, after]), only.round)})`]),
+        ...(only === undefined
+          ? []
+          : [`(assert ${restrictFreeCalls(world.freeCalls, textsOf([before, after]), only.round)})`]),
         `(assert ${direction === "weaker" ? isLess(b, a) : isLess(a, b)})`,
       ].join("\n"),
     freeFunctions: new Set(world.freeCalls.map(({ core }) => core.entry.name)),
@@ -71,7 +73,11 @@ function isLess(first: VerdictTerms, second: VerdictTerms): Term {
   return and(not(first.blocks), or(second.blocks, escalatesOnly));
 }
 
-function callOf(world: World, counters: ReadonlyMap<string, Term>, text: string): ReturnType<Question["call"]> {
+function callOf(
+  world: SymbolicCall,
+  counters: ReadonlyMap<string, Term>,
+  text: string,
+): ReturnType<SolverQuestion["call"]> {
   const model = readModel(text);
   const decimal = (term: Term): string | undefined => {
     const value = model.get(term);

@@ -31,7 +31,7 @@ export class Script {
   }
 
   /** The same term, replaced by a name if it is long: a shared term is written once. */
-  shared(sort: Sort, term: Term): Term {
+  shareTerm(sort: Sort, term: Term): Term {
     if (term.length <= inlineMax) return term;
     return this.#named.getOrInsertComputed(term, () => {
       const name = `t${this.#named.size}`;

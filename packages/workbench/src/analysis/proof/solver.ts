@@ -42,10 +42,10 @@ class Z3Solver implements Solver {
   #thread: Worker | undefined;
 
   ready = async (): Promise<void> => {
-    await this.#started();
+    await this.#startThread();
   };
 
-  async #started(): Promise<Worker> {
+  async #startThread(): Promise<Worker> {
     if (this.#thread !== undefined) return this.#thread;
     const thread = new Worker(new URL("solver-thread.ts", import.meta.url));
     this.#thread = thread;
@@ -54,7 +54,7 @@ class Z3Solver implements Solver {
   }
 
   ask = async (text: string, constants: readonly Term[], timeMs: number): Promise<SolverAnswer> => {
-    const thread = await this.#started();
+    const thread = await this.#startThread();
     const values = constants.length === 0 ? "" : `(get-value (${constants.join(" ")}))`;
     const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
     const timer = setTimeout(() => resolve(undefined), timeMs + graceMs);

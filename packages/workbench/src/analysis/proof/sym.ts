@@ -7,13 +7,13 @@ export type Sym =
   /** `lowered`: the text is this one with A to Z in lower case. */
   | { readonly kind: "text"; readonly term: Term; readonly lowered?: Term; readonly known?: string }
   | { readonly kind: "null" }
-  | Tagged
+  | TaggedSym
   | { readonly kind: "optional"; readonly present: Term; readonly value: Sym }
   | SymList
   | { readonly kind: "map"; readonly entries: ReadonlyMap<string, Sym> };
 
 /** A value whose schema does not determine a single type, or an object. */
-export interface Tagged {
+export interface TaggedSym {
   readonly kind: "tagged";
   readonly tag: Term;
   readonly boolean: () => Term;
@@ -42,12 +42,12 @@ export type ListPart =
     };
 
 /** The value of an expression, and when its evaluation fails. If it fails, the value has no meaning. */
-export interface Evaluated {
+export interface SymEvaluation {
   readonly value: Sym;
   readonly fails: Term;
 }
 
-export function taggedPlace(symbol: SymbolicValue): Tagged {
+export function tagSymbol(symbol: SymbolicValue): TaggedSym {
   return {
     kind: "tagged",
     tag: symbol.tag,
@@ -59,7 +59,7 @@ export function taggedPlace(symbol: SymbolicValue): Tagged {
 }
 
 /** The value in tagged form; undefined for anything but a single JSON value. */
-export function tagged(value: Sym): Tagged | undefined {
+export function tagValue(value: Sym): TaggedSym | undefined {
   const base = {
     kind: "tagged",
     boolean: () => "false",
@@ -82,20 +82,20 @@ export function merge(condition: Term, yes: Sym, no: Sym, isSingle: boolean): Sy
   if (condition === "true") return yes;
   if (condition === "false") return no;
   if (yes.kind === "list" && no.kind === "list")
-    return { kind: "list", parts: [...guarded(yes, condition), ...guarded(no, not(condition))] };
+    return { kind: "list", parts: [...guardItems(yes, condition), ...guardItems(no, not(condition))] };
   if (yes.kind === "optional" && no.kind === "optional") {
     const value = merge(condition, yes.value, no.value, isSingle);
     return value && { kind: "optional", present: choose(condition, yes.present, no.present), value };
   }
   if ((yes.kind === "boolean" || yes.kind === "number" || yes.kind === "text") && yes.kind === no.kind)
     return { kind: yes.kind, term: choose(condition, yes.term, no.term) };
-  const [a, b] = [tagged(yes), tagged(no)];
+  const [a, b] = [tagValue(yes), tagValue(no)];
   if (a === undefined || b === undefined) return undefined;
   if (a.symbol !== undefined && a.symbol === b.symbol) return a;
   return isSingle ? mergeSingle(condition, a, b) : undefined;
 }
 
-function mergeSingle(condition: Term, a: Tagged, b: Tagged): Tagged {
+function mergeSingle(condition: Term, a: TaggedSym, b: TaggedSym): TaggedSym {
   return {
     kind: "tagged",
     tag: choose(condition, a.tag, b.tag),
@@ -107,7 +107,7 @@ function mergeSingle(condition: Term, a: Tagged, b: Tagged): Tagged {
 }
 
 /** The items, present only if the condition holds. */
-export function guarded({ parts }: SymList, condition: Term): readonly ListPart[] {
+export function guardItems({ parts }: SymList, condition: Term): readonly ListPart[] {
   return parts.map((part) => ({ ...part, isThere: and(part.isThere, condition) }));
 }
 
@@ -115,7 +115,7 @@ export function guarded({ parts }: SymList, condition: Term): readonly ListPart[
 export function sameSym(left: Sym, right: Sym): Term | undefined {
   if ((left.kind === "boolean" || left.kind === "number" || left.kind === "text") && left.kind === right.kind)
     return equal(left.term, right.term);
-  const [a, b] = [tagged(left), tagged(right)];
+  const [a, b] = [tagValue(left), tagValue(right)];
   if (a === undefined || b === undefined) return undefined;
   const same = (tag: number, what: Term): Term => and(equal(a.tag, String(tag)), equal(b.tag, String(tag)), what);
   return or(

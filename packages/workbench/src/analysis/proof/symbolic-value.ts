@@ -36,7 +36,7 @@ export class SymbolicValue {
   readonly #lengths = new Map<number, number>();
   /** The declared parts: names of parts, with their constants. */
   readonly parts: Map<string, Term> = new Map();
-  readonly members: Map<string, Member> = new Map();
+  readonly members: Map<string, SymbolicMember> = new Map();
   /** The known items: all of them, or some. */
   readonly items: SymbolicValue[] = [];
   /** For `any`: the items that have their own index. */
@@ -124,7 +124,7 @@ export class SymbolicValue {
     return this.#part("others", "Bool");
   }
 
-  member(name: string): Member {
+  member(name: string): SymbolicMember {
     return this.members.getOrInsertComputed(name, () => {
       return { present: this.#script.constant("Bool"), symbol: new SymbolicValue(this.#sight) };
     });
@@ -189,7 +189,7 @@ export class SymbolicValue {
   }
 }
 
-export interface Member {
+export interface SymbolicMember {
   readonly present: Term;
   readonly symbol: SymbolicValue;
 }

@@ -2,12 +2,12 @@ import type { Core } from "../../../../readers/src/ir.ts";
 import { arithmetic, comparison } from "./arithmetic.ts";
 import { constantSym, opaqueValue, symAt } from "./values.ts";
 import { foldSym } from "./fold.ts";
-import { indexed, isIn, isSingle, listsEqual, sizeOf } from "./lists.ts";
+import { evaluateIndex, isIn, isSingle, listsEqual, sizeOf } from "./lists.ts";
 import { keyWith } from "../formula/key.ts";
-import { merge, sameSym, type Evaluated, type Sym, type SymList } from "./sym.ts";
+import { merge, sameSym, type SymEvaluation, type Sym, type SymList } from "./sym.ts";
 import { and, choose, not, or, type Term } from "./term.ts";
 import { loweredEquals, textCall } from "./texts.ts";
-import type { CounterTerms, World } from "./world.ts";
+import type { CounterTerms, SymbolicCall } from "./world.ts";
 
 /** An item of a current fold. */
 export interface Binding {
@@ -25,25 +25,25 @@ const failsNever: Term = "false";
  * confirms the result.
  */
 export class Translator {
-  readonly world: World;
+  readonly world: SymbolicCall;
   /** The counters of the plan that is translated, by full name. */
   readonly counters: Map<string, CounterTerms> = new Map();
   /** Keys of expressions that are not translated: their values are unknown, but they may fail. */
   readonly closed: Set<string> = new Set();
-  readonly #known = new Map<string, Evaluated>();
+  readonly #known = new Map<string, SymEvaluation>();
 
-  constructor(world: World) {
+  constructor(world: SymbolicCall) {
     this.world = world;
   }
 
   /** @param bound the values for the variables of the folds around it */
-  evaluate(core: Core, bound: Bindings = new Map()): Evaluated {
+  evaluate(core: Core, bound: Bindings = new Map()): SymEvaluation {
     const key = this.key(core, bound);
     return this.#known.getOrInsertComputed(key, () => {
       const made = this.closed.has(key)
         ? this.opaque(core, key, this.world.unknown(`${key} fails`))
         : this.#evaluate(core, bound, key);
-      return { value: this.#short(made.value), fails: this.world.script.shared("Bool", made.fails) };
+      return { value: this.#short(made.value), fails: this.world.script.shareTerm("Bool", made.fails) };
     });
   }
 
@@ -61,16 +61,16 @@ export class Translator {
   }
 
   #short(value: Sym): Sym {
-    if (value.kind === "boolean") return { kind: "boolean", term: this.world.script.shared("Bool", value.term) };
-    return value.kind === "number" ? { kind: "number", term: this.world.script.shared("Real", value.term) } : value;
+    if (value.kind === "boolean") return { kind: "boolean", term: this.world.script.shareTerm("Bool", value.term) };
+    return value.kind === "number" ? { kind: "number", term: this.world.script.shareTerm("Real", value.term) } : value;
   }
 
   /** A value of which only the type is known; it may fail if one of its parts does. */
-  opaque(core: Core, key: string, fails: Term): Evaluated {
+  opaque(core: Core, key: string, fails: Term): SymEvaluation {
     return { value: opaqueValue(this.world, key, core.type), fails };
   }
 
-  #evaluate(core: Core, bound: Bindings, key: string): Evaluated {
+  #evaluate(core: Core, bound: Bindings, key: string): SymEvaluation {
     const { world } = this;
     switch (core.op) {
       case "constant":
@@ -138,13 +138,13 @@ export class Translator {
     }
   }
 
-  #counter(name: string): Evaluated {
+  #counter(name: string): SymEvaluation {
     const counter = this.counters.get(name);
     if (counter === undefined) throw new Error(`the counter ${name} has no terms`);
     return { value: { kind: "number", term: counter.value }, fails: counter.fails };
   }
 
-  #member(core: Core & { op: "member" | "has" }, bound: Bindings, key: string): Evaluated {
+  #member(core: Core & { op: "member" | "has" }, bound: Bindings, key: string): SymEvaluation {
     const { value: owner, fails } = this.evaluate(core.of, bound);
     if (owner.kind === "map" && core.op === "member") {
       const value = owner.entries.get(core.name);
@@ -156,14 +156,14 @@ export class Translator {
     return { value: symAt(symbol, core.type), fails: or(fails, not(present)) };
   }
 
-  #select(core: Core & { op: "select" }, bound: Bindings, key: string): Evaluated {
+  #select(core: Core & { op: "select" }, bound: Bindings, key: string): SymEvaluation {
     const of = this.evaluate(core.of, bound);
     const at = this.evaluate(core.at, bound);
     const fails = or(of.fails, at.fails);
     const type = core.type.kind === "optional" ? core.type.of : core.type;
     const [owner, present] = of.value.kind === "optional" ? [of.value.value, of.value.present] : [of.value, "true"];
     if (owner.kind === "list") {
-      const found = indexed(this, owner, { at: at.value, key, type });
+      const found = evaluateIndex(this, owner, { at: at.value, key, type });
       return {
         value: { kind: "optional", present: and(present, not(found.fails)), value: found.value },
         fails,
@@ -179,16 +179,16 @@ export class Translator {
     return { value: { kind: "optional", present: unknown, value: opaqueValue(this.world, key, type) }, fails };
   }
 
-  #index(core: Core & { op: "index" }, bound: Bindings, key: string): Evaluated {
+  #index(core: Core & { op: "index" }, bound: Bindings, key: string): SymEvaluation {
     const of = this.evaluate(core.of, bound);
     const at = this.evaluate(core.at, bound);
     const fails = or(of.fails, at.fails);
     if (of.value.kind !== "list") return this.opaque(core, key, or(fails, this.world.unknown(`${key} fails`)));
-    const found = indexed(this, of.value, { at: at.value, key, type: core.type });
+    const found = evaluateIndex(this, of.value, { at: at.value, key, type: core.type });
     return { value: found.value, fails: or(fails, found.fails) };
   }
 
-  #logic(core: Core & { op: "and" | "or" }, bound: Bindings): Evaluated {
+  #logic(core: Core & { op: "and" | "or" }, bound: Bindings): SymEvaluation {
     const left = this.condition(core.left, bound);
     const right = this.condition(core.right, bound);
     const isAnd = core.op === "and";
@@ -197,7 +197,7 @@ export class Translator {
     return { value: { kind: "boolean", term }, fails: or(left.fails, and(goesOn, right.fails)) };
   }
 
-  #conditional(core: Core & { op: "conditional" }, bound: Bindings, key: string): Evaluated {
+  #conditional(core: Core & { op: "conditional" }, bound: Bindings, key: string): SymEvaluation {
     const test = this.condition(core.test, bound);
     const [yes, no] = [this.evaluate(core.yes, bound), this.evaluate(core.no, bound)];
     const fails = or(test.fails, choose(test.isTrue, yes.fails, no.fails));
@@ -205,7 +205,7 @@ export class Translator {
     return value === undefined ? this.opaque(core, key, fails) : { value, fails };
   }
 
-  #binary(core: Core & { op: "binary" }, bound: Bindings, key: string): Evaluated {
+  #binary(core: Core & { op: "binary" }, bound: Bindings, key: string): SymEvaluation {
     if (core.right.op === "counter" && core.right.type.kind === "memory") return this.#recall(core, bound, key);
     const [left, right] = [this.evaluate(core.left, bound), this.evaluate(core.right, bound)];
     const fails = or(left.fails, right.fails);
@@ -248,14 +248,14 @@ export class Translator {
   /**
    * The values that a counter remembers are unknown, but the same for one value; without a session there may be none.
    */
-  #recall(core: Core & { op: "binary" }, bound: Bindings, key: string): Evaluated {
+  #recall(core: Core & { op: "binary" }, bound: Bindings, key: string): SymEvaluation {
     const { fails } = this.evaluate(core.left, bound);
     const counter = core.right.op === "counter" ? this.counters.get(core.right.name) : undefined;
     const term = this.world.unknown(key);
     return { value: { kind: "boolean", term }, fails: or(fails, counter?.fails ?? failsNever) };
   }
 
-  #call(core: Core & { op: "call" }, bound: Bindings, key: string): Evaluated {
+  #call(core: Core & { op: "call" }, bound: Bindings, key: string): SymEvaluation {
     const args = core.args.map((arg) => this.evaluate(arg, bound));
     const fails = or(...args.map((arg) => arg.fails));
     const values = args.map((arg) => arg.value);
@@ -283,13 +283,13 @@ export class Translator {
     return merge(isThere, of.value, fallback, isSingle(core.type));
   }
 
-  #list({ items }: Core & { op: "list" }, bound: Bindings): Evaluated {
+  #list({ items }: Core & { op: "list" }, bound: Bindings): SymEvaluation {
     const found = items.map((item) => this.evaluate(item, bound));
     const value: SymList = { kind: "list", parts: found.map((item) => ({ isThere: "true", value: item.value })) };
     return { value, fails: or(...found.map(({ fails }) => fails)) };
   }
 
-  #map(core: Core & { op: "map" }, bound: Bindings, key: string): Evaluated {
+  #map(core: Core & { op: "map" }, bound: Bindings, key: string): SymEvaluation {
     const found = core.entries.map(
       ([name, value]) => [name, this.evaluate(name, bound), this.evaluate(value, bound)] as const,
     );

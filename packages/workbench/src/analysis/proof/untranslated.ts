@@ -25,7 +25,11 @@ const triesMax = 24;
  * @param texts values that the contracts compare with
  * @param round one try for each call; undefined for any of them
  */
-export function tried(calls: readonly FreeCall[], texts: readonly string[], round: number | undefined): Term {
+export function restrictFreeCalls(
+  calls: readonly FreeCall[],
+  texts: readonly string[],
+  round: number | undefined,
+): Term {
   return and(
     ...calls.map((call) => {
       const tries = triesOf(call, texts);
@@ -166,7 +170,7 @@ function standsAt(symbol: SymbolicValue, value: Value): Term | undefined {
 const namedMax = 4;
 
 /** The rules that prevent a result for the tool, and their parts that the solver cannot model. */
-export function undecided(plans: readonly ToolPlan[], functions: ReadonlySet<string>): readonly string[] {
+export function describeUndecided(plans: readonly ToolPlan[], functions: ReadonlySet<string>): readonly string[] {
   const found = new Map<string, Set<string>>();
   for (const { presence, requires, rules } of plans.flatMap(({ routes }) => routes)) {
     for (const { id, when, ...rest } of [...presence, ...requires, ...rules]) {
@@ -176,7 +180,7 @@ export function undecided(plans: readonly ToolPlan[], functions: ReadonlySet<str
     }
   }
   const notes = [...found].map(
-    ([id, what]) => `not decided: ${ruleText(id)} ${listed(what)}, which the solver cannot model`,
+    ([id, what]) => `not decided: ${ruleText(id)} ${formatList(what)}, which the solver cannot model`,
   );
   const more = notes.length > namedMax ? [`not decided: ${notes.length - namedMax} more rules of that kind`] : [];
   return [...notes.slice(0, namedMax), ...more];
@@ -193,6 +197,6 @@ function ruleText(id: string): string {
   return number === undefined ? `rule ${shortName(id)}` : `requirement ${number} of ${id.slice(0, id.indexOf("."))}`;
 }
 
-function listed(what: ReadonlySet<string>): string {
+function formatList(what: ReadonlySet<string>): string {
   return [...what].join(" and ");
 }

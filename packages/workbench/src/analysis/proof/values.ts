@@ -1,12 +1,12 @@
 import type { Value } from "../../../../readers/src/contract.ts";
 import { Duration, isExact, isList, Timestamp } from "../../../../readers/src/ir.ts";
 import type { SymbolicValue } from "./symbolic-value.ts";
-import { taggedPlace, type Sym, type SymList } from "./sym.ts";
+import { tagSymbol, type Sym, type SymList } from "./sym.ts";
 import { literal, real } from "./term.ts";
-import type { Type, World } from "./world.ts";
+import type { CoreType, SymbolicCall } from "./world.ts";
 
 /** The value at a symbol, read as a value of the type. */
-export function symAt(symbol: SymbolicValue, type: Type): Sym {
+export function symAt(symbol: SymbolicValue, type: CoreType): Sym {
   switch (type.kind) {
     case "boolean":
       return { kind: "boolean", term: symbol.boolean };
@@ -27,13 +27,13 @@ export function symAt(symbol: SymbolicValue, type: Type): Sym {
     case "any":
     case "memory":
     case "broken":
-      return taggedPlace(symbol);
+      return tagSymbol(symbol);
     default:
       return type satisfies never;
   }
 }
 
-function listAt(symbol: SymbolicValue, of: Type): SymList {
+function listAt(symbol: SymbolicValue, of: CoreType): SymList {
   if (symbol.view === "few")
     return {
       kind: "list",
@@ -46,11 +46,11 @@ function listAt(symbol: SymbolicValue, of: Type): SymList {
 }
 
 /** A value of which only the type is known; the same for one key. */
-export function opaqueValue(world: World, key: string, type: Type): Sym {
+export function opaqueValue(world: SymbolicCall, key: string, type: CoreType): Sym {
   return symAt(world.opaque(key, type), type);
 }
 
-export function constantSym(world: World, value: Value): Sym {
+export function constantSym(world: SymbolicCall, value: Value): Sym {
   if (value === null) return { kind: "null" };
   if (typeof value === "boolean") return { kind: "boolean", term: String(value) };
   if (typeof value === "string") {

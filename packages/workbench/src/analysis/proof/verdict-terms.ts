@@ -11,7 +11,7 @@ import type { SymbolicValue } from "./symbolic-value.ts";
 import { declareSchema, meets } from "./shape-term.ts";
 import { and, choose, not, or, type Term } from "./term.ts";
 import { Translator } from "./translate.ts";
-import type { World } from "./world.ts";
+import type { SymbolicCall } from "./world.ts";
 
 /** When a plan's verdict is BLOCK, and when it is ESCALATE; otherwise it is ALLOW. */
 export interface VerdictTerms {
@@ -25,7 +25,7 @@ export class PlanTerms {
   readonly #closed: ReadonlySet<string>;
   readonly #plan: ToolPlan;
   readonly #translator: Translator;
-  readonly #world: World;
+  readonly #world: SymbolicCall;
 
   constructor(plan: ToolPlan, translator: Translator, closed: ReadonlySet<string> = new Set()) {
     this.#closed = closed;
@@ -46,7 +46,7 @@ export class PlanTerms {
   }
 
   /** Presence, schemas and the other requirements hold, so the rules are evaluated. */
-  admitted(): Term {
+  translateRequirements(): Term {
     const { routes } = this.#plan;
     const [presence, requires] = [routes.flatMap((route) => route.presence), routes.flatMap((route) => route.requires)];
     return and(
@@ -61,14 +61,14 @@ export class PlanTerms {
     if (routes.length === 0) return { blocks: "true", escalates: "false" };
     const said = routes.map((route) => this.#route(route));
     const broken = writers.map(({ counter, reads }) => this.#cannotMove(counter, reads));
-    const refused = not(this.admitted());
+    const refused = not(this.translateRequirements());
     const blocks = or(refused, ...said.map((each) => each.blocks), ...broken);
     const escalates = and(not(blocks), or(...said.map((each) => each.escalates)));
     return { blocks: this.#short(blocks), escalates: this.#short(escalates) };
   }
 
   #short(term: Term): Term {
-    return this.#world.script.shared("Bool", term);
+    return this.#world.script.shareTerm("Bool", term);
   }
 
   #areAllTrue(requirements: readonly Requirement[]): Term {
@@ -201,7 +201,7 @@ export function declareCounters(plans: readonly (readonly [ToolPlan, Translator]
   return [...redefined];
 }
 
-function freeCounter({ script }: World, { sums }: Counter): Term {
+function freeCounter({ script }: SymbolicCall, { sums }: Counter): Term {
   const value = script.constant("Real");
   script.assert(and(`(>= ${value} 0.0)`, sums ? "true" : `(is_int ${value})`));
   return value;

@@ -4,7 +4,7 @@ import { Script } from "./script.ts";
 import type { FreeCall } from "./untranslated.ts";
 import { and, type Term } from "./term.ts";
 
-export type Type = Core["type"];
+export type CoreType = Core["type"];
 
 /** A counter in a question: a free number, and whether reading it fails. */
 export interface CounterTerms {
@@ -17,7 +17,7 @@ export interface CounterTerms {
 }
 
 /** The subject of a question: any call of one tool, with any facts, at any time. */
-export class World {
+export class SymbolicCall {
   readonly script: Script = new Script();
   readonly sight: Sight;
   readonly tool: string;
@@ -74,7 +74,7 @@ export class World {
   }
 
   /** A symbol for a value of which only the type is known; the same for one key. */
-  opaque(key: string, type: Type): SymbolicValue {
+  opaque(key: string, type: CoreType): SymbolicValue {
     return this.#opaque.getOrInsertComputed(key, () => {
       const symbol = new SymbolicValue(this.sight);
       if (type.kind === "number" && type.notNegative) this.script.assert(`(>= ${symbol.number} 0.0)`);

@@ -2,7 +2,7 @@ import type { Span, YamlNode, YamlScalar } from "../../../../readers/src/contrac
 import { Comments } from "./comments.ts";
 
 /** A part of a document with the comments that belong to it. */
-export type Part =
+export type LayoutNode =
   | { readonly kind: "scalar"; readonly scalar: YamlScalar; readonly comment: string | undefined }
   /** Written in braces or brackets, without a comment inside: one line, if it fits. */
   | { readonly kind: "flow"; readonly node: YamlNode; readonly block: Collection }
@@ -21,13 +21,13 @@ export interface Item {
   readonly key: YamlScalar | undefined;
   /** The comment between a key and a value that starts on another line. */
   readonly keyComment: string | undefined;
-  readonly value: Part;
+  readonly value: LayoutNode;
   /** The comment at the end of the line. */
   readonly trail: string | undefined;
 }
 
 /** Assigns every comment of a document to a part: the part below it, or the part on its line. */
-export function arrange(root: YamlNode): Part {
+export function arrange(root: YamlNode): LayoutNode {
   const { text } = root.span.file;
   if (root.kind === "scalar") return { kind: "scalar", scalar: root, comment: undefined };
   return collectionOf(new Comments(text), root, text.length + 1, 0);
@@ -78,14 +78,14 @@ function itemOf(comments: Comments, { key, node }: Child, limit: number, outer: 
   return settle({ lead, key, keyComment, value, trail });
 }
 
-function scalarPart(comments: Comments, scalar: YamlScalar): Part {
+function scalarPart(comments: Comments, scalar: YamlScalar): LayoutNode {
   const { text } = scalar.span.file;
   const isBlock = /[|>]/.test(text.charAt(scalar.span.from)) && scalar.text !== "";
   const comment = isBlock ? comments.behind(scalar.span.from, text.indexOf("\n", scalar.span.from)) : undefined;
   return { kind: "scalar", scalar, comment };
 }
 
-function flowPart(comments: Comments, node: Exclude<YamlNode, YamlScalar>): Part {
+function flowPart(comments: Comments, node: Exclude<YamlNode, YamlScalar>): LayoutNode {
   const { from, to } = node.span;
   const hasComments = comments.has(from, to);
   const block = collectionOf(comments, node, to, 0);

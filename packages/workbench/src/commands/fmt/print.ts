@@ -1,5 +1,5 @@
 import type { YamlNode } from "../../../../readers/src/contract.ts";
-import type { Collection, Item, Part } from "./arrange.ts";
+import type { Collection, Item, LayoutNode } from "./arrange.ts";
 import { scalarBlock, scalarLine } from "./scalars.ts";
 
 /** The layout of a kind of file: the order of parts, and the blank lines between them. */
@@ -13,7 +13,7 @@ export interface Style {
 const columnsMax = 120;
 
 /** The formatted document. */
-export function print(root: Part, style: Style): string {
+export function print(root: LayoutNode, style: Style): string {
   if (root.kind === "scalar") return `${scalarLine(root.scalar, "block")}\n`;
   const block = root.kind === "flow" ? root.block : root;
   if (block.items.length === 0) return `${[...block.tail, block.kind === "map" ? "{}" : "[]"].join("\n")}\n`;
@@ -25,7 +25,7 @@ function withoutBlankEnds(lines: readonly string[]): readonly string[] {
   return lines.slice(first, lines.findLastIndex((line) => line !== "") + 1);
 }
 
-interface Printed {
+interface ItemLines {
   /** The lines above, without indentation. */
   readonly lead: readonly string[];
   readonly body: readonly string[];
@@ -51,22 +51,22 @@ class Printer {
     const isAiry = this.#style.isAiry(path);
     const lines: string[] = [];
     let wasLong = false;
-    for (const [at, item] of this.#ordered(block, path).entries()) {
+    for (const [at, item] of this.#sortItems(block, path).entries()) {
       const { lead, body, isLong } = this.#item(item, indent, path);
       const above = at === 0 ? dropBlankStart(lead) : lead;
       if (at > 0 && isAiry && (isLong || wasLong) && above[0] !== "") lines.push("");
-      lines.push(...above.map((line) => indented(line, indent)), ...body);
+      lines.push(...above.map((line) => indentLine(line, indent)), ...body);
       wasLong = isLong;
     }
-    return [...lines, ...block.tail.map((line) => indented(line, indent))];
+    return [...lines, ...block.tail.map((line) => indentLine(line, indent))];
   }
 
-  #ordered({ kind, items }: Collection, path: readonly string[]): readonly Item[] {
+  #sortItems({ kind, items }: Collection, path: readonly string[]): readonly Item[] {
     const order = kind === "map" ? (this.#style.order(path) ?? []) : [];
     return items.toSorted((a, b) => rankIn(order, a.key?.text) - rankIn(order, b.key?.text));
   }
 
-  #item(item: Item, indent: number, path: readonly string[]): Printed {
+  #item(item: Item, indent: number, path: readonly string[]): ItemLines {
     const { key, value, lead } = item;
     const inside = [...path, key === undefined ? "*" : key.text];
     const head = " ".repeat(indent) + (key === undefined ? "-" : `${scalarLine(key, "key")}:`);
@@ -82,7 +82,7 @@ class Printer {
     const block = scalarBlock(value.scalar);
     const isBlock = block !== undefined && (block.head !== ">-" || value.comment !== undefined || !isOnce(value, line));
     if (!isBlock) return [withComment(line, trail ?? value.comment)];
-    const lines = block.lines.map((text) => indented(text, indent + 2));
+    const lines = block.lines.map((text) => indentLine(text, indent + 2));
     return [withComment(`${head} ${block.head}`, value.comment ?? trail), ...lines];
   }
 
@@ -112,7 +112,7 @@ class Printer {
     return members.length === 0 ? "{}" : `{ ${members.join(", ")} }`;
   }
 
-  #block(item: Item, head: string, indent: number, path: readonly string[]): Printed {
+  #block(item: Item, head: string, indent: number, path: readonly string[]): ItemLines {
     const block = item.value.kind === "map" || item.value.kind === "list" ? item.value : undefined;
     if (block === undefined) return { lead: item.lead, body: [], isLong: false };
     if (item.key !== undefined) {
@@ -148,13 +148,13 @@ function rankIn(order: readonly string[], name: string | undefined): number {
   return at === -1 ? order.length : at;
 }
 
-function emptyOf(value: Part): string | undefined {
+function emptyOf(value: LayoutNode): string | undefined {
   if (value.kind !== "map" && value.kind !== "list") return undefined;
   return value.items.length > 0 ? undefined : value.kind === "map" ? "{}" : "[]";
 }
 
 /** Is it a text on several lines that fits on one? Blocks stay blocks. */
-function isOnce(value: Part, line: string): boolean {
+function isOnce(value: LayoutNode, line: string): boolean {
   if (value.kind !== "scalar") return false;
   const { span } = value.scalar;
   return !/[|>]/.test(span.file.text.charAt(span.from)) && Array.from(line).length <= columnsMax;
@@ -165,7 +165,7 @@ function dropBlankStart(lines: readonly string[]): readonly string[] {
   return first === -1 ? [] : lines.slice(first);
 }
 
-function indented(line: string, indent: number): string {
+function indentLine(line: string, indent: number): string {
   return line === "" ? "" : " ".repeat(indent) + line;
 }
 

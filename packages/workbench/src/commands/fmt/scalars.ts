@@ -11,7 +11,7 @@ export function scalarLine(scalar: YamlScalar, place: ScalarContext): string {
   if (isPlain(scalar.text, place)) return scalar.text;
   // Escapes stay as they were written: their characters may be invisible.
   if (raw.startsWith('"') && raw.includes("\\") && !raw.includes("\n")) return raw;
-  return quoted(scalar.text);
+  return quoteText(scalar.text);
 }
 
 /** A scalar of several lines as a block: its head (`>-`) and its lines without their indentation. */
@@ -70,7 +70,7 @@ function readsAs(node: YamlNode | undefined, text: string, place: ScalarContext)
 const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 /** In double quotes; in single quotes if that avoids escapes. */
-function quoted(text: string): string {
+function quoteText(text: string): string {
   if (text.search(hidden) === -1) {
     if (!/["\\]/.test(text)) return `"${text}"`;
     return `'${text.replaceAll("'", "''")}'`;

@@ -13,14 +13,16 @@ export function compareBounds(source: JsonObject, contract: JsonObject): readonl
       const ours = contract.get(name) ?? contract.get(related.get(name) ?? "");
       if (theirs === undefined || (valuesOf(contract) !== undefined && ours === undefined)) continue;
       if (ours === undefined || isWider(ours, theirs))
-        found.push(`\`${name}\` is ${said(theirs)} in the source, ${said(ours)} in the contract`);
+        found.push(`\`${name}\` is ${formatValue(theirs)} in the source, ${formatValue(ours)} in the contract`);
     }
   }
   for (const name of ["pattern", "multipleOf", "uniqueItems"]) {
     const theirs = source.get(name);
     if (theirs === undefined || valuesOf(contract) !== undefined) continue;
-    if (spelled(theirs) !== spelled(contract.get(name)))
-      found.push(`\`${name}\` is ${said(theirs)} in the source, ${said(contract.get(name))} in the contract`);
+    if (spellOptional(theirs) !== spellOptional(contract.get(name)))
+      found.push(
+        `\`${name}\` is ${formatValue(theirs)} in the source, ${formatValue(contract.get(name))} in the contract`,
+      );
   }
   const theirs = valuesOf(source);
   const ours = valuesOf(contract);
@@ -51,11 +53,11 @@ export function valuesOf(schema: JsonObject): readonly Json[] | undefined {
   return Array.isArray(listed) ? (listed as readonly Json[]) : undefined;
 }
 
-function spelled(value: Json | undefined): string {
+function spellOptional(value: Json | undefined): string {
   return value === undefined ? "" : spellValue(value);
 }
 
-function said(value: Json | undefined): string {
+function formatValue(value: Json | undefined): string {
   if (value === undefined) return "not said";
   return typeof value === "string" ? quote(value) : spellValue(value);
 }

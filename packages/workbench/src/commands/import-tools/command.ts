@@ -6,7 +6,7 @@ import { compileContracts } from "../../../../readers/src/contract.ts";
 import { runAgentCommand } from "./agent-command.ts";
 import { driftOf, type Drift } from "./drift.ts";
 import { serverPrefix } from "./names.ts";
-import { readSource, sourceIn, type Source } from "./source.ts";
+import { readSource, sourceIn, type ImportSource } from "./source.ts";
 import { contractOf, noteText, stubsOf, type Stub } from "./stubs.ts";
 
 export interface ImportOptions {
@@ -56,12 +56,12 @@ export async function importToolsCommand(words: readonly string[], options: Impo
 }
 
 /** A contract may also list tools of other servers, and channels of this one: their names have more dots. */
-function isOfSource({ server, host }: Source, name: string): boolean {
+function isOfSource({ server, host }: ImportSource, name: string): boolean {
   if (host !== undefined) return !name.includes(".");
   return server === undefined || (name.startsWith(`${server}.`) && !name.slice(server.length + 1).includes("."));
 }
 
-async function sourceFor(words: readonly string[], options: ImportOptions): Promise<Result<Source, string>> {
+async function sourceFor(words: readonly string[], options: ImportOptions): Promise<Result<ImportSource, string>> {
   const { mcp, agent, server, project } = options;
   const isFile = mcp === undefined && agent === undefined;
   const wanted = isFile || mcp === true ? 1 : 0;
@@ -82,7 +82,7 @@ async function ofServer(
   mcp: string | true,
   command: readonly string[],
   { server, project, timeout }: ImportOptions,
-): Promise<Result<Source, string>> {
+): Promise<Result<ImportSource, string>> {
   const printed = await runAgentCommand([
     "mcp",
     "tools",
@@ -94,13 +94,13 @@ async function ofServer(
   return printed.ok ? sourceIn(printed.value, server === false ? null : undefined) : printed;
 }
 
-async function ofAgent(agent: string, { host }: ImportOptions): Promise<Result<Source, string>> {
+async function ofAgent(agent: string, { host }: ImportOptions): Promise<Result<ImportSource, string>> {
   const more = host === undefined ? [] : ["--host", host];
   const printed = await runAgentCommand(["doctor", "--tools", "--agent", agent, ...more]);
   return printed.ok ? sourceIn(printed.value) : printed;
 }
 
-async function writeContract(source: Source, stubs: readonly Stub[], options: ImportOptions): Promise<Outcome> {
+async function writeContract(source: ImportSource, stubs: readonly Stub[], options: ImportOptions): Promise<Outcome> {
   const name = options.name ?? contractName(source.name);
   if (!isName(name))
     return {

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from "../../../../core/src/wire/mod.ts";
-import { pointed } from "./subset.ts";
+import { resolvePointer } from "./subset.ts";
 import type { SourceTool } from "./source-tool.ts";
 
 const methods = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
@@ -11,7 +11,7 @@ const methods = ["get", "put", "post", "delete", "options", "head", "patch", "tr
 export function openApiTools(document: JsonObject): readonly SourceTool[] {
   const paths = asMap(document.get("paths"));
   return [...paths].flatMap(([path, item]) => {
-    const shared = asMap(resolved(item, document));
+    const shared = asMap(resolveReference(item, document));
     return methods.flatMap((method) => {
       const operation = shared.get(method);
       if (!(operation instanceof Map)) return [];
@@ -36,7 +36,7 @@ function toolOf({ document, path, method, shared, operation }: Operation): Sourc
   const properties = new Map<string, Json>();
   const required: string[] = [];
   for (const item of [...asList(shared.get("parameters")), ...asList(operation.get("parameters"))]) {
-    const parameter = asMap(resolved(item, document));
+    const parameter = asMap(resolveReference(item, document));
     const key = parameter.get("name");
     if (typeof key !== "string") continue;
     const content = [...asMap(parameter.get("content")).values()][0];
@@ -54,12 +54,12 @@ function toolOf({ document, path, method, shared, operation }: Operation): Sourc
 }
 
 function addBody(operation: JsonObject, document: JsonObject, properties: Map<string, Json>, required: string[]): void {
-  const body = asMap(resolved(operation.get("requestBody") ?? null, document));
+  const body = asMap(resolveReference(operation.get("requestBody") ?? null, document));
   const content = asMap(body.get("content"));
   const type = [...content.keys()].find((name) => /json/i.test(name)) ?? [...content.keys()][0];
   if (type === undefined) return;
   const schema = asMap(content.get(type)).get("schema") ?? new Map<string, Json>();
-  const flat = asMap(resolved(schema, document));
+  const flat = asMap(resolveReference(schema, document));
   const members = asMap(flat.get("properties"));
   const isRequired = body.get("required") === true;
   const isPlain = [...flat].every(
@@ -83,12 +83,12 @@ function addBody(operation: JsonObject, document: JsonObject, properties: Map<st
 /** A body with only these keywords becomes members of the input; any other stays whole. */
 const plainKeywords = new Set(["type", "properties", "required", "title", "description", "example", "examples", "xml"]);
 
-function resolved(node: Json, document: JsonObject): Json {
+function resolveReference(node: Json, document: JsonObject): Json {
   const seen = new Set<Json>();
   let found = node;
   while (found instanceof Map && typeof found.get("$ref") === "string" && !seen.has(found)) {
     seen.add(found);
-    found = pointed(document, String(found.get("$ref")));
+    found = resolvePointer(document, String(found.get("$ref")));
   }
   return found;
 }

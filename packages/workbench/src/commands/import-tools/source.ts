@@ -17,7 +17,7 @@ import { openApiTools } from "./openapi.ts";
 import { escapedName, isPrefix } from "./names.ts";
 import type { SourceTool } from "./source-tool.ts";
 
-export interface Source {
+export interface ImportSource {
   /** A suitable name for a contract of these tools. */
   readonly name: string;
   readonly tools: readonly SourceTool[];
@@ -36,7 +36,7 @@ const toolsMax = 5000;
  *
  * @param server the server's part of all names; null keeps the tools' own names, also if the file names a server
  */
-export async function readSource(file: string, server?: string | null): Promise<Result<Source, string>> {
+export async function readSource(file: string, server?: string | null): Promise<Result<ImportSource, string>> {
   const text = await (file === "-" ? textOf(io().stdin) : readText(file));
   const value = /\.ya?ml$/i.test(file) ? fromYaml(text) : fromJson(text);
   const source = value.ok ? sourceOf(value.value, nameOf(file), server) : value;
@@ -44,7 +44,7 @@ export async function readSource(file: string, server?: string | null): Promise<
 }
 
 /** Reads the tools that a text in JSON describes. */
-export function sourceIn(text: string, server?: string | null): Result<Source, string> {
+export function sourceIn(text: string, server?: string | null): Result<ImportSource, string> {
   const value = fromJson(text);
   return value.ok ? sourceOf(value.value, "server", server) : value;
 }
@@ -53,7 +53,7 @@ export function sourceIn(text: string, server?: string | null): Result<Source, s
  * The tools of a value in one of the known formats: an MCP `tools/list` result, the output of `svc-gate mcp tools` or
  * `svc-gate doctor --tools`, a lock file of `svc-gate mcp`, a list of functions, or an OpenAPI 3 document.
  */
-export function sourceOf(value: Json, name: string, server?: string | null): Result<Source, string> {
+export function sourceOf(value: Json, name: string, server?: string | null): Result<ImportSource, string> {
   if (value instanceof Map && typeof value.get("openapi") === "string") {
     if (!String(value.get("openapi")).startsWith("3.")) return bad("only OpenAPI 3 is supported");
     return checkSource({ name, tools: openApiTools(value) });
@@ -72,7 +72,7 @@ export function sourceOf(value: Json, name: string, server?: string | null): Res
   return checkSource(ofServer(prefix, known));
 }
 
-function ofServer(server: string, tools: readonly SourceTool[]): Source {
+function ofServer(server: string, tools: readonly SourceTool[]): ImportSource {
   const leftOut: string[] = [];
   const named = tools.flatMap((tool) => {
     const own = escapedName(tool.name);
@@ -141,7 +141,7 @@ function withoutSchema(name: string, description: string): SourceTool {
 }
 
 /** Tool names are compared byte for byte at every call, so a name that looks like another is not imported. */
-function checkSource(source: Source): Result<Source, string> {
+function checkSource(source: ImportSource): Result<ImportSource, string> {
   if (source.tools.length > toolsMax) return bad(`over ${toolsMax} tools`);
   const seen = new Set<string>();
   for (const { name } of source.tools) {

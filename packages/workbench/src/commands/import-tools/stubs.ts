@@ -2,9 +2,9 @@ import { BadInput } from "../../../../gate/src/cli/mod.ts";
 import { renderDiagnostic } from "../../../../readers/src/contract.ts";
 import type { Json } from "../../../../core/src/wire/mod.ts";
 import { layOut } from "../fmt/layout.ts";
-import type { Source } from "./source.ts";
+import type { ImportSource } from "./source.ts";
 import type { SourceTool } from "./source-tool.ts";
-import { toSubset, type Note } from "./subset.ts";
+import { toSubset, type SchemaNote } from "./subset.ts";
 import { yamlFlow, yamlText } from "./yaml-flow.ts";
 
 /** A tool as a contract would list it. */
@@ -13,12 +13,12 @@ export interface Stub {
   readonly summary: string;
   readonly input: Json;
   /** The parts of the source's schema that the contract does not express. */
-  readonly notes: readonly Note[];
+  readonly notes: readonly SchemaNote[];
 }
 
 const summaryCharactersMax = 200;
 
-export function stubsOf({ tools }: Source): readonly Stub[] {
+export function stubsOf({ tools }: ImportSource): readonly Stub[] {
   return tools.map(({ name, description, input, root, note }: SourceTool) => {
     const { schema, notes } = toSubset(input, root);
     const all = note === undefined ? notes : [{ at: "input", text: note }, ...notes];
@@ -65,7 +65,7 @@ function stubLines({ name, summary, input, notes }: Stub): readonly string[] {
 }
 
 /** Names of members come from the source, so they are escaped and cannot end a line. */
-export function noteText({ at, text }: Note): string {
+export function noteText({ at, text }: SchemaNote): string {
   const path = yamlText(at).slice(1, -1);
   return `${Array.from(path).slice(0, 80).join("")}: ${text}`;
 }

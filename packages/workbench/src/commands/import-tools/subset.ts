@@ -6,10 +6,10 @@ import { yamlFlow } from "./yaml-flow.ts";
 /** A schema in the published subset, and the parts of the source that it does not express. */
 export interface Subset {
   readonly schema: Json;
-  readonly notes: readonly Note[];
+  readonly notes: readonly SchemaNote[];
 }
 
-export interface Note {
+export interface SchemaNote {
   /** The member, in the spelling of conditions: `input.to[]`. */
   readonly at: string;
   readonly text: string;
@@ -52,7 +52,7 @@ export function toSubset(schema: Json, root: Json = schema): Subset {
 }
 
 class Converter {
-  readonly notes: Note[] = [];
+  readonly notes: SchemaNote[] = [];
   readonly #root: Json;
   readonly #open: Json[] = [];
   #parts = 0;
@@ -68,7 +68,7 @@ class Converter {
       const declares = (found.get("properties") as JsonObject | undefined)?.size ?? 0;
       const says = this.#resolve(schema);
       const isSilent = !(says instanceof Map) || !says.has("additionalProperties");
-      return declares === 0 && isSilent ? having(found, "additionalProperties", false) : found;
+      return declares === 0 && isSilent ? withMember(found, "additionalProperties", false) : found;
     }
     this.#note("input", "it is not described as one object, so any object is accepted");
     return new Map<string, Json>([
@@ -102,7 +102,7 @@ class Converter {
 
   #resolve(node: Json): Json {
     const target = node instanceof Map ? node.get("$ref") : undefined;
-    return typeof target === "string" ? pointed(this.#root, target) : node;
+    return typeof target === "string" ? resolvePointer(this.#root, target) : node;
   }
 
   /** Combines `$ref` and `allOf` into one schema. */
@@ -116,14 +116,14 @@ class Converter {
     return parts.reduce<JsonObject>((whole, part) => {
       if (!(part instanceof Map)) return whole;
       // A reference to a part that is being expanded: the reader of members finds it again and reports it.
-      if (!this.#open.includes(part)) return this.#merged(this.#flat(part, at, depth + 1), whole, at);
+      if (!this.#open.includes(part)) return this.#mergeSchemas(this.#flat(part, at, depth + 1), whole, at);
       this.#note(at, "a schema that contains itself is left out");
       return whole;
     }, rest);
   }
 
   #target(target: Json, at: string): Json {
-    const found = typeof target === "string" ? pointed(this.#root, target) : null;
+    const found = typeof target === "string" ? resolvePointer(this.#root, target) : null;
     if (found instanceof Map) {
       if (!this.#open.includes(found)) return found;
       return this.#leaveOpen(at, "a schema that contains itself");
@@ -134,7 +134,7 @@ class Converter {
     );
   }
 
-  #merged(a: JsonObject, b: JsonObject, at: string): JsonObject {
+  #mergeSchemas(a: JsonObject, b: JsonObject, at: string): JsonObject {
     const merged = new Map(a);
     for (const [name, value] of b) {
       const other = a.get(name);
@@ -273,7 +273,7 @@ const taken = new Map<string, boolean>();
 /** Does the gate's own reader accept it? It checks patterns, alternatives and bounds. */
 function isTaken(schema: Json): boolean {
   const isObject = schema instanceof Map && schema.get("type") === "object";
-  const closed = yamlFlow(isObject ? having(schema, "additionalProperties", true) : schema);
+  const closed = yamlFlow(isObject ? withMember(schema, "additionalProperties", true) : schema);
   return taken.getOrInsertComputed(closed, () => {
     const input = `{ type: object, additionalProperties: false, properties: { x: ${closed} } }`;
     const text = `contract: c\ntools:\n  t: { input: ${input}, otherwise: BLOCK }\n`;
@@ -297,7 +297,7 @@ function scalarTypes(branch: Json): readonly string[] {
 }
 
 /** The target of a local reference (`#/a/b`, RFC 6901); undefined values become null. */
-export function pointed(root: Json, target: string): Json {
+export function resolvePointer(root: Json, target: string): Json {
   if (!target.startsWith("#")) return null;
   const names = target.slice(1).split("/").slice(1);
   return names.reduce<Json>((node, name) => {
@@ -315,6 +315,6 @@ function decodeSafely(name: string): string {
   }
 }
 
-function having(map: JsonObject, name: string, value: Json): JsonObject {
+function withMember(map: JsonObject, name: string, value: Json): JsonObject {
   return new Map([...map, [name, value]]);
 }

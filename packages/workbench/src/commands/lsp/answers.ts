@@ -9,8 +9,16 @@ import {
 } from "vscode-languageserver";
 import { typeText } from "../../../../readers/src/ir.ts";
 import { layOut } from "../fmt/layout.ts";
-import { chainAt, coreAt, declared, functionText, suggest, suggestMembers, type Suggestion } from "./conditions.ts";
-import { allowedAt, shapeOf, type Allowed } from "./file-schema.ts";
+import {
+  chainAt,
+  coreAt,
+  findDeclaration,
+  functionText,
+  suggest,
+  suggestMembers,
+  type Suggestion,
+} from "./conditions.ts";
+import { allowedAt, shapeOf, type AllowedContent } from "./file-schema.ts";
 import { find, kindOf, namesUnder, formatNode, type Outline } from "./outline.ts";
 import { locationAt, type CursorLocation } from "./cursor-location.ts";
 import { besideUri, sourceOf, type Workspace } from "./workspace.ts";
@@ -45,7 +53,7 @@ export async function complete(
   ];
 }
 
-function keyItems({ keys }: Allowed): CompletionItem[] {
+function keyItems({ keys }: AllowedContent): CompletionItem[] {
   return [...keys].map(([label, documentation]) => ({
     label,
     kind: CompletionItemKind.Property,
@@ -55,7 +63,7 @@ function keyItems({ keys }: Allowed): CompletionItem[] {
 }
 
 /** The location as a condition: the whole value, or the text after the last open brace of a reason. */
-function conditionOf(allowed: Allowed, location: CursorLocation): CursorLocation | undefined {
+function conditionOf(allowed: AllowedContent, location: CursorLocation): CursorLocation | undefined {
   if (location.key === "per" || (location.key === "*" && location.path.at(-1) === "per")) return location;
   if (allowed.isExpression) return location;
   if (!allowed.isReason) return undefined;
@@ -82,11 +90,11 @@ export async function hover(workspace: Workspace, document: TextDocument, offset
     const known = allowedAt(shape, keys.path).keys.get(word.chain.join("."));
     if (known !== undefined) lines.push(known);
   } else {
-    const found = declared(outline, location, word.chain);
+    const found = findDeclaration(outline, location, word.chain);
     if (found !== undefined) lines.push(`\`${word.chain.join(".")}\`: \`${formatNode(found.node)}\``);
     const doc = functionText(word.chain.at(-1) ?? "");
     if (doc !== undefined && found === undefined) lines.push(doc);
-    const compiled = workspace.compiled(document);
+    const compiled = workspace.findPolicySet(document);
     const core = compiled === undefined ? undefined : coreAt(compiled, document.uri, word);
     if (core !== undefined) lines.push(`It is ${typeText(core.type)}.`);
   }
@@ -116,7 +124,8 @@ export function define(workspace: Workspace, document: TextDocument, offset: num
   const tool = toolAt(document, outline, offset);
   if (tool !== undefined) return here(tool);
   const word = chainAt(document.getText(), offset);
-  const found = word === undefined ? undefined : declared(outline, locationAt(document.getText(), offset), word.chain);
+  const found =
+    word === undefined ? undefined : findDeclaration(outline, locationAt(document.getText(), offset), word.chain);
   return found === undefined ? null : here(found.key);
 }
 

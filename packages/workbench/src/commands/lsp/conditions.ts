@@ -151,7 +151,7 @@ function textOf(node: OutlineMember["node"] | undefined): string | undefined {
 }
 
 /** The declaration of a chain of names, up to the word under the cursor. */
-export function declared(
+export function findDeclaration(
   outline: Outline,
   location: CursorLocation,
   chain: readonly string[],

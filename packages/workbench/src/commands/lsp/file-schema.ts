@@ -1,23 +1,23 @@
 import { schemaText, type FileKind } from "../../../../gate/src/cli/mod.ts";
 
 /** The part of JSON Schema that the schemas of our files use. */
-export interface Shape {
+export interface FileSchema {
   readonly $ref?: string;
   readonly description?: string;
-  readonly properties?: Readonly<Record<string, Shape>>;
-  readonly additionalProperties?: boolean | Shape;
-  readonly items?: Shape;
-  readonly anyOf?: readonly Shape[];
-  readonly then?: Shape;
-  readonly else?: Shape;
+  readonly properties?: Readonly<Record<string, FileSchema>>;
+  readonly additionalProperties?: boolean | FileSchema;
+  readonly items?: FileSchema;
+  readonly anyOf?: readonly FileSchema[];
+  readonly then?: FileSchema;
+  readonly else?: FileSchema;
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
   readonly type?: unknown;
-  readonly $defs?: Readonly<Record<string, Shape>>;
+  readonly $defs?: Readonly<Record<string, FileSchema>>;
 }
 
 /** The keys and values that are allowed at one place. */
-export interface Allowed {
+export interface AllowedContent {
   /** Keys, with their descriptions. */
   readonly keys: ReadonlyMap<string, string>;
   readonly values: readonly string[];
@@ -27,16 +27,16 @@ export interface Allowed {
   readonly isMember: boolean;
 }
 
-const loaded = new Map<FileKind, Promise<Shape>>();
+const loaded = new Map<FileKind, Promise<FileSchema>>();
 
-export function shapeOf(kind: FileKind): Promise<Shape> {
-  return loaded.getOrInsertComputed(kind, async () => JSON.parse(await schemaText(kind)) as Shape);
+export function shapeOf(kind: FileKind): Promise<FileSchema> {
+  return loaded.getOrInsertComputed(kind, async () => JSON.parse(await schemaText(kind)) as FileSchema);
 }
 
 /** The keys and values that a file's schema allows at a path of keys, `*` for an item of a list. */
-export function allowedAt(root: Shape, path: readonly string[]): Allowed {
+export function allowedAt(root: FileSchema, path: readonly string[]): AllowedContent {
   const names = new Set<string>();
-  const found = path.reduce<readonly Shape[]>(
+  const found = path.reduce<readonly FileSchema[]>(
     (shapes, step) => {
       if (step !== "*") names.clear();
       return shapes
@@ -62,18 +62,18 @@ export function allowedAt(root: Shape, path: readonly string[]): Allowed {
   };
 }
 
-function items({ items: inner }: Shape): readonly Shape[] {
+function items({ items: inner }: FileSchema): readonly FileSchema[] {
   return inner === undefined ? [] : [inner];
 }
 
-function member({ properties, additionalProperties }: Shape, name: string): readonly Shape[] {
+function member({ properties, additionalProperties }: FileSchema, name: string): readonly FileSchema[] {
   const known = properties?.[name];
   if (known !== undefined) return [known];
   return typeof additionalProperties === "object" ? [additionalProperties] : [];
 }
 
 /** A shape and all shapes that it refers to or chooses from; collects the names of definitions on the way. */
-function branches(shape: Shape, root: Shape, names: Set<string>): readonly Shape[] {
+function branches(shape: FileSchema, root: FileSchema, names: Set<string>): readonly FileSchema[] {
   const name = shape.$ref?.replace("#/$defs/", "");
   if (name !== undefined) names.add(name);
   const referred = name === undefined ? undefined : root.$defs?.[name];
@@ -81,6 +81,6 @@ function branches(shape: Shape, root: Shape, names: Set<string>): readonly Shape
   return [shape, ...inner.flatMap((part) => branches(part, root, names))];
 }
 
-function descriptionOf(shape: Shape, root: Shape): string {
+function descriptionOf(shape: FileSchema, root: FileSchema): string {
   return shape.description ?? root.$defs?.[shape.$ref?.replace("#/$defs/", "") ?? ""]?.description ?? "";
 }

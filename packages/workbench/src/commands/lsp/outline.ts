@@ -8,7 +8,7 @@ import {
 } from "../../../../readers/src/contract.ts";
 import type { FileKind } from "../../../../gate/src/cli/mod.ts";
 
-type YamlEntry = NonNullable<ReturnType<YamlMap["entries"]["get"]>>;
+type OutlineEntry = NonNullable<ReturnType<YamlMap["entries"]["get"]>>;
 
 /** The data for completion, hover and definitions: a document's last text that was YAML. */
 export interface Outline {
@@ -38,7 +38,7 @@ export function find({ root }: Outline, ...path: readonly string[]): OutlineMemb
   let found: OutlineMember | undefined;
   let node: YamlNode = root;
   for (const name of path) {
-    const entry: YamlEntry | undefined = node.kind === "map" ? node.entries.get(name) : undefined;
+    const entry: OutlineEntry | undefined = node.kind === "map" ? node.entries.get(name) : undefined;
     if (entry === undefined) return undefined;
     found = { key: entry.key.span, node: entry.value };
     node = entry.value;
@@ -59,10 +59,10 @@ export function schemaMember(
   root: YamlNode = schema,
 ): OutlineMember | undefined {
   const [name, ...rest] = chain;
-  const own = referred(schema, root);
+  const own = followReference(schema, root);
   const entry = name === undefined ? undefined : propertiesOf(own).get(name);
   if (entry === undefined) return undefined;
-  if (rest.length === 0) return { key: entry.key.span, node: referred(entry.value, root) };
+  if (rest.length === 0) return { key: entry.key.span, node: followReference(entry.value, root) };
   return schemaMember(entry.value, rest, root);
 }
 
@@ -72,12 +72,12 @@ export function propertiesOf(schema: YamlNode): YamlMap["entries"] {
   return properties?.kind === "map" ? properties.entries : new Map();
 }
 
-export function referred(schema: YamlNode, root: YamlNode, depth = 0): YamlNode {
+export function followReference(schema: YamlNode, root: YamlNode, depth = 0): YamlNode {
   const target = schema.kind === "map" ? schema.entries.get("$ref")?.value : undefined;
   const name = target?.kind === "scalar" ? target.text.replace("#/$defs/", "") : undefined;
   const definitions = root.kind === "map" ? root.entries.get("$defs")?.value : undefined;
   const found = definitions?.kind === "map" && name !== undefined ? definitions.entries.get(name)?.value : undefined;
-  return found === undefined || depth > 20 ? schema : referred(found, root, depth + 1);
+  return found === undefined || depth > 20 ? schema : followReference(found, root, depth + 1);
 }
 
 /** A node's text as written in the file, on one line and truncated. */

@@ -67,7 +67,7 @@ export class Workspace {
   }
 
   /** The result of compiling exactly this text. */
-  compiled(document: TextDocument): PolicySet | undefined {
+  findPolicySet(document: TextDocument): PolicySet | undefined {
     const compiled = this.#inForce.get(document.uri);
     return compiled?.text.includes(document.getText().trimEnd()) === true ? compiled : undefined;
   }
@@ -88,9 +88,12 @@ export function besideUri(uri: string, name: string): string | undefined {
 }
 
 /** Offsets of a file in the editor's units: lines and UTF-16 units. */
-export function rangeOf({ span }: Pick<Diagnostic, "span">): { readonly start: Position; readonly end: Position } {
+export function rangeOf({ span }: Pick<Diagnostic, "span">): {
+  readonly start: EditorPosition;
+  readonly end: EditorPosition;
+} {
   const document = TextDocument.create(span.file.name, "yaml", 0, span.file.text);
   return { start: document.positionAt(span.from), end: document.positionAt(span.to) };
 }
 
-type Position = ReturnType<TextDocument["positionAt"]>;
+type EditorPosition = ReturnType<TextDocument["positionAt"]>;
