@@ -53,7 +53,7 @@ function grants(there: Databases): void {
     });
 
     control("positive control: gates that do not read each other's uses let more calls through", async (t) => {
-      const defects = [{ within: "Standing.follow", find: "first !== undefined", put: "false" }];
+      const defects = [{ within: "StopsAndGrants.follow", find: "first !== undefined", put: "false" }];
       const count = await used(await twoDesks(t, await there.create(), { contract, defects }));
       assert.ok(count > 6, `${count} calls`);
     });

@@ -85,7 +85,7 @@ runScenarios("how metrics count approvals", [
       assert.deepEqual([found["approvals_total expired"], found["approvals_expired_total no-vote"]], [2, 2]);
       assert.equal(found["approval_decision_seconds_count"], 0);
     },
-    defect: { within: "ApprovalDesk.changed", find: "!isOpen(approval)", put: "false" },
+    defect: { within: "ApprovalDesk.announceChanges", find: "!isOpen(approval)", put: "false" },
   },
   {
     rule: "a request that decides nothing, because one of its approvals is stale, wakes nobody and is not counted",

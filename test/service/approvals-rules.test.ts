@@ -87,7 +87,7 @@ const scenarios: readonly Scenario[] = [
       const waiting = await desk.asks(naming(id));
       assert.deepEqual([waiting.verdict, waiting.approval.has], ["ESCALATE", 0]);
     },
-    defect: { within: "judgeAsk", find: "quorum?.isMet === true", put: "quorum !== undefined" },
+    defect: { within: "judgeCall", find: "quorum?.isMet === true", put: "quorum !== undefined" },
   },
   {
     rule: "C13: an approval that nobody decided expires, and its call can open another",

@@ -177,7 +177,7 @@ const scenarios: readonly Scenario[] = [
       assert.equal(json.approvals.length, 0);
     },
     defect: {
-      within: "judgeAsk",
+      within: "judgeCall",
       find: 'if (denial !== undefined) return { how: "denied", misfits, ...denial };',
       put: "",
     },
@@ -377,7 +377,7 @@ const scenarios: readonly Scenario[] = [
       assert.equal((await desk.asks(large)).approval.new, true);
     },
     defect: {
-      within: "judgeAsk",
+      within: "judgeCall",
       find: 'if (status !== "pending" && status !== "approved") return { how: "closed", misfits, approval: named, status };',
       put: "",
     },
@@ -426,7 +426,7 @@ const scenarios: readonly Scenario[] = [
       await desk.decides("anna", approval.id, "deny");
       assert.equal((await waiting).json.status, "denied");
     },
-    defect: { within: "ApprovalDesk.changed", find: "this.waits.wake($approvals);", put: "" },
+    defect: { within: "ApprovalDesk.announceChanges", find: "this.waits.wake($approvals);", put: "" },
   },
   {
     rule: "R18: an erasure of a parked call ends its approval, what it holds, and the wait for it",

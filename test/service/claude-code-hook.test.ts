@@ -268,7 +268,7 @@ runScenarios("POST /hooks/claude-code", [
       assert.match(reason, /^Svc: anna approved this call/);
       assert.equal((await decisionOf(hooks(desk, running("pay"))))[0], "deny");
     },
-    defect: { within: "settled", find: 'first.value.approval?.next === "check"', put: "false" },
+    defect: { within: "checkAndWait", find: 'first.value.approval?.next === "check"', put: "false" },
   },
   {
     rule: "with wait, the answer comes when a person has decided; with defer, the call is parked",
@@ -293,7 +293,7 @@ runScenarios("POST /hooks/claude-code", [
       assert.equal(late, "deny");
       assert.ok(performance.now() - start > 900);
     },
-    defect: { within: "settled", find: 'status === "approved"', put: 'status === "used"' },
+    defect: { within: "checkAndWait", find: 'status === "approved"', put: 'status === "used"' },
   },
   {
     rule: "PostToolUse reports done, a failure reports unknown, and neither grants anything",

@@ -285,7 +285,7 @@ runScenarios("what the gate closes at the limit", [
         put: "gate.events.follow(from, heartbeatMs, read.signal.aborted ? new AbortController().signal : read.signal)",
       },
       // Without these, most of the clients would have left in line.
-      { within: "Line.#hasPlace", first: "return true;" },
+      { within: "RequestQueue.#hasPlace", first: "return true;" },
       { within: "Turns.start", first: "this.#isFree = true;" },
     ],
     run: async (desk, t) => {

@@ -82,7 +82,11 @@ const rules: readonly OidcRule[] = [
       const denied = `?error=access_denied&error_description=hidden&state=${state}&iss=${encodeURIComponent(provider.issuer)}`;
       assertRefused(await returnToGate(desk, { flow, answer: denied }), /refused the sign-in \(access_denied\)/);
     },
-    defect: { within: "refusing", find: "return bad(problemOf(error as ProviderError));", put: "throw error;" },
+    defect: {
+      within: "catchProviderErrors",
+      find: "return bad(problemOf(error as ProviderError));",
+      put: "throw error;",
+    },
   },
   {
     rule: "the gate asks the provider without a proxy of the environment",
@@ -195,7 +199,7 @@ const rules: readonly OidcRule[] = [
     run: async (desk) => {
       const { known } = (await signedIn(desk)).signedIn.json;
       const { flow, answer } = await visitProvider(desk, "subject of anna");
-      assertRefused(await returnToGate(desk, { flow: known, answer }), /began elsewhere/);
+      assertRefused(await returnToGate(desk, { flow: known, answer }), /started elsewhere/);
       assert.equal((await returnToGate(desk, { flow, answer, known: "forged" })).status, 200);
     },
     defect: [

@@ -108,7 +108,7 @@ const rules: readonly OidcRule[] = [
         };
         return signInWith(desk, "subject of anna");
       };
-      assertRefused(await during({ issuer: "https://another.example" }), /began elsewhere/);
+      assertRefused(await during({ issuer: "https://another.example" }), /started elsewhere/);
       oidcFile(desk.folder, provider);
       await eventually(
         "the old file again",
@@ -301,7 +301,7 @@ const rules: readonly OidcRule[] = [
       const { answer, flow } = await visitProvider(desk, "subject of anna");
       const bare = JSON.stringify(await sealOf(desk).open(flow, "/console"));
       for (const forged of ["", bare, flow.slice(0, -2), flow.split("").toReversed().join("")])
-        assertRefused(await returnToGate(desk, { flow: forged, answer }), /began elsewhere/);
+        assertRefused(await returnToGate(desk, { flow: forged, answer }), /started elsewhere/);
     },
     defect: { within: "Seal.open", first: 'if (text.startsWith("{")) return JSON.parse(text);' },
   },
@@ -311,7 +311,7 @@ const rules: readonly OidcRule[] = [
     tenants: ["acme"],
     run: async (desk) => {
       const { flow, answer } = await visitProvider(desk, "subject of anna", { tenant: "acme" });
-      assertRefused(await returnToGate(desk, { flow, answer }), /began elsewhere/);
+      assertRefused(await returnToGate(desk, { flow, answer }), /started elsewhere/);
       const own = await signInWith(desk, "subject of anna", { tenant: "acme" });
       assertRefused(own, /no key is mapped/);
     },

@@ -349,7 +349,7 @@ runScenarios("POST /hooks/envoy/{server}", [
       for (const path of ["/hooks/envoy/a.b", "/hooks/envoy/a__b", "/hooks/envoy/bank/mcp", "/hooks/envoy/bank?x=1"])
         assert.equal((await envoy(desk, paying(5), { path })).status, 404, path);
     },
-    defect: { within: "callOf", module: "http/mcp-message", find: "escaped(name)", put: "name" },
+    defect: { within: "callOf", module: "http/mcp-message", find: "escapeName(name)", put: "name" },
   },
   {
     rule: "the receipt has the arguments as they came, no facts, and the session that the MCP server gave",
@@ -388,7 +388,7 @@ runScenarios("POST /hooks/envoy/{server}", [
       assert.equal((await envoy(desk, paying(75))).status, 200);
       assert.equal((await envoy(desk, paying(75))).status, 403);
     },
-    defect: { within: "settled", find: 'first.value.approval?.next === "check"', put: "false" },
+    defect: { within: "checkAndWait", find: 'first.value.approval?.next === "check"', put: "false" },
   },
   {
     rule: "the route needs a key with the scope check, keeps to the key's tools, and opens for a host's key",

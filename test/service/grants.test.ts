@@ -165,8 +165,8 @@ const scenarios: readonly Scenario[] = [
     },
     defect: {
       within: "ApprovableCall.#offer",
-      find: '[...pin, ...facts, ...subject, ...others, ...bound("same"), ...bound("present").map(presenceOf)]',
-      put: '[...pin, ...facts, ...others, ...bound("same"), ...bound("present").map(presenceOf)]',
+      find: '[...pin, ...facts, ...subject, ...others, ...findBounds("same"), ...findBounds("present").map(presenceOf)]',
+      put: '[...pin, ...facts, ...others, ...findBounds("same"), ...findBounds("present").map(presenceOf)]',
     },
   },
   {
@@ -274,7 +274,7 @@ const scenarios: readonly Scenario[] = [
       await desk.decides("anna", again.approval.id, "deny", { scope: "rule" });
       assert.equal(await verdictOf(desk, paying(1100)), "BLOCK");
     },
-    defect: { within: "judgeAsk", find: "if (denial !== undefined) return $denied;", put: "" },
+    defect: { within: "judgeCall", find: "if (denial !== undefined) return $denied;", put: "" },
   },
   {
     rule: "the vote for a grant does not count any more when the person's key is revoked",
@@ -329,7 +329,7 @@ const scenarios: readonly Scenario[] = [
       assert.equal(await desk.rows(), rows);
       assert.equal(await verdictOf(desk, paying(1100)), "ESCALATE");
     },
-    defect: { within: "GrantDesk.#covered", find: "grant = withUse(grant, amounts);", put: "" },
+    defect: { within: "GrantDesk.#computePreview", find: "grant = withUse(grant, amounts);", put: "" },
   },
   {
     rule: "a yes can make a grant in the same transaction, and a refused grant takes the yes with it",
@@ -359,7 +359,7 @@ const scenarios: readonly Scenario[] = [
       assert.equal(json.status, "superseded");
     },
     defect: {
-      within: "judgeAsk",
+      within: "judgeCall",
       find: 'return { how: "grant", misfits, supersedes: same, ...granted };',
       put: 'return { how: "grant", misfits, supersedes: undefined, ...granted };',
     },

@@ -56,7 +56,7 @@ await runShared("a question of its own", [
       }
       assert.equal((await other.asks(naming(first.approval.id))).verdict, "ALLOW", "the first run still has its yes");
     },
-    defect: { within: "judgeAsk", find: "asking.binding === ask.binding(asking.sessions)", put: "true" },
+    defect: { within: "judgeCall", find: "asking.binding === ask.binding(asking.sessions)", put: "true" },
   },
   {
     rule: "[P2] a call that names an approval which does not fit is told which part differs",
@@ -152,6 +152,6 @@ await runShared("a question of its own", [
       const { json } = await one.as("anna", `/approvals/${id}`);
       assert.deepEqual([json.status, json.successor], ["superseded", moved.receipt.seq]);
     },
-    defect: { within: "judgeAsk", find: "!isWithin(ask.asking, same.asking)", put: "false" },
+    defect: { within: "judgeCall", find: "!isWithin(ask.asking, same.asking)", put: "false" },
   },
 ]);

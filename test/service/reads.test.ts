@@ -272,7 +272,7 @@ suite("beside sixty pages of a thousand receipts", () => {
 
   control("positive control: without bounds, checks wait for the pages", async (t) => {
     const defects = [
-      { within: "Line.#hasPlace", first: "return true;" },
+      { within: "RequestQueue.#hasPlace", first: "return true;" },
       { within: "Turns.start", first: "this.#isFree = true;" },
       { within: "receiptsOfSlice", value: "1000" },
       { within: "charactersOfSlice", value: "10_000_000" },

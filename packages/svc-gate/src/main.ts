@@ -62,7 +62,7 @@ const helpGroups: readonly (readonly [heading: string, names: readonly string[]]
     "Write contracts:",
     ["check", "test", "explain", "analyze", "diff", "fmt", "lsp", "import-tools", "schema", "replay", "report"],
   ],
-  ["Keys and persons:", ["keys", "persons", "approvals", "grants"]],
+  ["Keys and people:", ["keys", "persons", "approvals", "grants"]],
   ["The ledger:", ["verify", "prove", "export", "keygen", "backup", "restore", "resume", "erase"]],
   ["Agents:", ["hook", "mcp", "doctor"]],
 ];

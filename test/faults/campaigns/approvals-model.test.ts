@@ -71,7 +71,7 @@ const defects: readonly { readonly name: string; readonly defect: Mutation }[] =
   },
   {
     name: "an approval is used although a denial holds",
-    defect: { within: "judgeAsk", find: "denial.denials === 0", put: "false" },
+    defect: { within: "judgeCall", find: "denial.denials === 0", put: "false" },
   },
   {
     name: "a denied rule holds only for calls that it decides",

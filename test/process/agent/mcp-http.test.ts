@@ -40,7 +40,7 @@ const mutants: readonly Mutant[] = [
     fault: "forwards the bytes that it did not judge",
     mutations: [
       {
-        within: "ClientRequests.#judged",
+        within: "ClientRequests.#sendIfAllowed",
         find: "messages.requestText({ id, method, params })",
         put: 'messages.requestText({ id, method, params }).replace(":5", ":5.0")',
       },
@@ -54,7 +54,9 @@ const mutants: readonly Mutant[] = [
   },
   {
     fault: "sends refused calls on",
-    mutations: [{ within: "ClientRequests.#judged", find: "if (!judgement.isAllowed) return $refuse;", put: "" }],
+    mutations: [
+      { within: "ClientRequests.#sendIfAllowed", find: "if (!judgement.isAllowed) return $refuse;", put: "" },
+    ],
     noticed: ["H11:"],
   },
   {
@@ -64,7 +66,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     fault: "forgets answered requests",
-    mutations: [{ within: "ClientRequests.#answered", find: "!this.#context.keepsAnswered", put: "true" }],
+    mutations: [{ within: "ClientRequests.#markAnswered", find: "!this.#context.keepsAnswered", put: "true" }],
     noticed: ["H13:"],
   },
   {
@@ -105,7 +107,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     fault: "waits in silence",
-    mutations: [{ within: "Judge.#settled", find: "tick?.();", put: "" }],
+    mutations: [{ within: "Judge.#waitForDecision", find: "tick?.();", put: "" }],
     noticed: ["H17:"],
   },
 ];

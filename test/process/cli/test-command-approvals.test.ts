@@ -113,7 +113,7 @@ const cases: readonly Case[] = [
     ],
     defect: [
       {
-        within: "judgeAsk",
+        within: "judgeCall",
         find: 'if (denial !== undefined) return { how: "denied", misfits, ...denial };',
         put: "",
       },

@@ -350,7 +350,7 @@ runScenarios("AuthZEN evaluations", [
       }
       assert.equal(await desk.rows(), rows);
     },
-    defect: { within: "Reader.#object", module: "wire/json", find: "members.has(name)", put: "false" },
+    defect: { within: "JsonReader.#object", module: "wire/json", find: "members.has(name)", put: "false" },
   },
   {
     rule: "a body over the limit is refused, and so are evaluations that exceed it with their defaults",

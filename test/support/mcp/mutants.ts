@@ -16,7 +16,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "sends refused calls on",
-    mutations: [{ within: "ClientRequests.#judged", find: "if (!judgement.isAllowed) return $refuse;", put: "" }],
+    mutations: [
+      { within: "ClientRequests.#sendIfAllowed", find: "if (!judgement.isAllowed) return $refuse;", put: "" },
+    ],
     noticed: ["A2", "A4", "B1", "B3", "B5", "B6"],
   },
   {
@@ -34,7 +36,7 @@ export const mutants: readonly Mutant[] = [
     fault: "forwards the bytes that it did not judge",
     mutations: [
       {
-        within: "ClientRequests.#judged",
+        within: "ClientRequests.#sendIfAllowed",
         find: "messages.requestText({ id, method, params })",
         put: 'messages.requestText({ id, method, params }).replace(":5", ":5.0")',
       },
@@ -45,7 +47,7 @@ export const mutants: readonly Mutant[] = [
     fault: "asks only about the first call",
     mutations: [
       {
-        within: "ClientRequests.#judged",
+        within: "ClientRequests.#sendIfAllowed",
         find: "await judge.judge($$all)",
         put: "await (globalThis.asked ??= judge.judge($$all))",
       },
@@ -65,15 +67,15 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "lists tools that nobody accepted",
-    mutations: [{ within: "Catalogue.filtered", first: "return result;" }],
+    mutations: [{ within: "Catalogue.filterTools", first: "return result;" }],
     noticed: ["pins: changed"],
   },
   {
     fault: "passes on that the tools changed, and does not read them",
     mutations: [
-      { within: "Relay.#toldByServer", find: "this.#catalogue.forget();", put: "" },
-      { within: "Relay.#toldByServer", find: "await this.#catalogue.read($$all);", put: "" },
-      { within: "Catalogue.filtered", find: "this.#see(tool, this.#status)", put: "this.#see(tool, new Map())" },
+      { within: "Relay.#passServerNotification", find: "this.#catalogue.forget();", put: "" },
+      { within: "Relay.#passServerNotification", find: "await this.#catalogue.read($$all);", put: "" },
+      { within: "Catalogue.filterTools", find: "this.#see(tool, this.#status)", put: "this.#see(tool, new Map())" },
     ],
     noticed: ["pins: changed"],
   },
@@ -104,7 +106,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "passes on methods that it does not know",
-    mutations: [{ within: "permitted", first: "return {};" }],
+    mutations: [{ within: "findAllowedMethod", first: "return {};" }],
     noticed: ["channels: a method", "channels: a request", "rounds: a server"],
   },
   {
@@ -129,7 +131,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "shows instructions that nobody accepted",
-    mutations: [{ within: "ClientRequests.#filtered", find: "pins.hasInstructions(text)", put: "true" }],
+    mutations: [{ within: "ClientRequests.#filterResult", find: "pins.hasInstructions(text)", put: "true" }],
     noticed: ["channels: instructions"],
   },
   {
@@ -140,7 +142,7 @@ export const mutants: readonly Mutant[] = [
   {
     fault: "reads members in one spelling only",
     mutations: [
-      { within: "faultOf", module: "mcp/message", find: "foldedMembers.has(folded(name))", put: "false" },
+      { within: "faultOf", module: "mcp/message", find: "foldedMembers.has(foldCase(name))", put: "false" },
       { within: "callMembers", module: "mcp/client-requests", value: '["name", "arguments", "Arguments"]' },
     ],
     noticed: ["A6: a member in other letters", "X4"],
@@ -195,7 +197,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "waits without a sign of life",
-    mutations: [{ within: "Judge.#settled", find: "tick?.();", put: "" }],
+    mutations: [{ within: "Judge.#waitForDecision", find: "tick?.();", put: "" }],
     noticed: ["F1: a call waits"],
   },
   {
@@ -205,7 +207,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "passes a second answer on",
-    mutations: [{ within: "ClientRequests.#answered", first: "return;" }],
+    mutations: [{ within: "ClientRequests.#markAnswered", first: "return;" }],
     noticed: ["F1: a second"],
   },
   {
@@ -247,7 +249,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     fault: "looks at the pins only before a person decides",
-    mutations: [{ within: "ClientRequests.#judged", find: "await refusalLater?.()", put: "undefined" }],
+    mutations: [{ within: "ClientRequests.#sendIfAllowed", find: "await refusalLater?.()", put: "undefined" }],
     noticed: ["X3"],
   },
   {

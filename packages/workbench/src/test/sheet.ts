@@ -139,7 +139,7 @@ export class Sheet {
   items(name: string): readonly YamlNode[] {
     const node = this.node(name);
     if (node === undefined || node.kind === "list") return node?.items ?? [];
-    this.report.add("shape", node.span, `\`${name}\` is a list`, "begin each item with `- `");
+    this.report.add("shape", node.span, `\`${name}\` is a list`, "start each item with `- `");
     return [];
   }
 

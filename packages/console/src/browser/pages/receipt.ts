@@ -215,7 +215,7 @@ function ProofPanel({ receipt, raw, session }: ReceiptProofProps): JSX.Element {
     ),
     el.ol(
       { class: "proof" },
-      proof.steps.map(({ what, isTrue: isTrue }) =>
+      proof.steps.map(({ what, isTrue }) =>
         el.li({ key: what, class: isTrue ? "yes" : "no" }, isTrue ? "✓ " : "✕ ", what),
       ),
     ),

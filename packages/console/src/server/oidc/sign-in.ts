@@ -40,7 +40,7 @@ interface PersonKeys {
   readonly known: {
     /** Undefined if the key cannot decide at this time, in milliseconds since the epoch. */
     voter(of: NamedKey, at: number): object | undefined;
-    standing(of: NamedKey): { readonly record: { readonly digest: unknown } } | undefined;
+    findState(of: NamedKey): { readonly record: { readonly digest: unknown } } | undefined;
   };
 }
 
@@ -69,7 +69,7 @@ export interface ConsoleAddress {
 
 /** What a page posts when the browser came back from the provider. */
 export interface ReturnedSignIn {
-  /** The flow that `begin` gave to the page. */
+  /** The flow that `start` gave to the page. */
   readonly flow: string;
   /** The query with which the browser came back, such as `?code=...&state=...`. */
   readonly answer: string;
@@ -245,7 +245,7 @@ export class OidcSignIn {
     const stated = await keys.stateGroups(of, groups);
     if (!stated.ok) return stated;
     // Recording took time, and the key may have been revoked meanwhile.
-    const digest = keys.known.voter(of, this.#now()) && keys.known.standing(of)?.record.digest;
+    const digest = keys.known.voter(of, this.#now()) && keys.known.findState(of)?.record.digest;
     if (typeof digest !== "string") return bad(noApprover(mapped.key));
     const browser: KnownBrowser = { key: mapped.key, until: this.#now() + knownMs };
     return good({ digest, known: await seal.close(browser, knownIn(base)) });

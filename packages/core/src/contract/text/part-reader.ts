@@ -86,7 +86,7 @@ export class PartReader {
   items(map: YamlMap, key: string): readonly YamlNode[] {
     const value = map.entries.get(key)?.value;
     if (value === undefined || value.kind === "list") return value?.items ?? [];
-    this.report.add("shape", value.span, `\`${key}\` is a list`, "begin each item with `- `");
+    this.report.add("shape", value.span, `\`${key}\` is a list`, "start each item with `- `");
     return [];
   }
 

@@ -253,7 +253,7 @@ function slipOf(file: SourceFile, { key, from, raw, inBraces }: WrittenValue): S
     return {
       span: spanOf(text),
       message: `a condition cannot start with ${first === "`" ? "a backtick" : `\`${first}\``}`,
-      hint: "begin it with a value, such as `input.amount`",
+      hint: "start it with a value, such as `input.amount`",
       fixed,
     };
   return {

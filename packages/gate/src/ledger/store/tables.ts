@@ -243,7 +243,7 @@ export interface RowSlice {
  * commit.
  *
  * Each call sees one state of the ledger. Calls that are made without a wait between them are answered in their order: none
- * sees an older state than the call before it. That does not hold for `find`, `approvals` and `waiting`.
+ * sees an older state than the call before it. That does not hold for `find`, `approvals` and `countWaiting`.
  *
  * Any method may throw `Unreadable` for damaged data.
  */
@@ -305,7 +305,7 @@ export const tableMethods: readonly (keyof Tables)[] = [
   "totals",
   "find",
   "approvals",
-  "waiting",
+  "countWaiting",
 ];
 
 /** Makes tables from calls of methods by their names. @param ask makes a call at once, so that calls keep their order */

@@ -26,7 +26,7 @@ export interface Offline {
 
 /**
  * Opens a ledger that no gate serves, for one piece of work. This is the only way to open such a ledger. Only
- * `mayBegin` can create a ledger, because the name of a tenant or a folder may be mistyped.
+ * `mayCreate` can create a ledger, because the name of a tenant or a folder may be mistyped.
  *
  * @throws {LedgerRefused} if the ledger does not exist, or a gate serves its folder
  */

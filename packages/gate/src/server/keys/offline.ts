@@ -4,7 +4,7 @@ import { KeyRing } from "./ring.ts";
 
 /**
  * Opens the keys in a data folder or a database that no gate in this process serves. Only the name of the first key is
- * known here. In a database, `mayBegin` allows to create the first key before the first gate starts, because a gate
+ * known here. In a database, `mayCreate` allows to create the first key before the first gate starts, because a gate
  * without a key refuses to start.
  *
  * @throws {LedgerRefused} if the ledger does not exist, or a gate serves it

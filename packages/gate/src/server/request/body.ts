@@ -54,7 +54,7 @@ export function readOrRefuse<Value>(read: () => Value): Result<Value, Refusal> {
 /**
  * Reads a body that is one JSON object with only these members. An empty body is an empty object.
  *
- * @param read gets the members, and the document with the received text of each. It throws `Wrong`
+ * @param read gets the members, and the document with the received text of each. It throws `BodyError`
  */
 export function readBody<Value>(
   body: unknown,

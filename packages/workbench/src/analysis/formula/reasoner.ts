@@ -7,7 +7,7 @@ import { isFalse, isTrue, type Assertion, type AnalysisSubject } from "./subject
  * false without a proof.
  */
 export function impossible(subject: AnalysisSubject, ...conditions: readonly Assertion[]): boolean {
-  const formulas = [...subject.context, ...conditions].map(({ core, isTrue }) => formulaOf(core, isTrue));
+  const formulas = [...subject.context, ...conditions].map((condition) => formulaOf(condition.core, condition.isTrue));
   return !possible(formulas, subject.world);
 }
 
