@@ -6,7 +6,7 @@ import {
   subjectOf,
   subjectsOf,
   type EventId,
-  type EventPosition,
+  type FeedPosition,
   type LedgerEvent,
   type EventSubject,
 } from "./event.ts";
@@ -32,7 +32,7 @@ export class EventLog {
   }
 
   /** Yields the events after a place, up to a row, in the order of the ledger. */
-  async *after(place: EventPosition, through: number): AsyncGenerator<FoundEvents> {
+  async *after(place: FeedPosition, through: number): AsyncGenerator<FoundEvents> {
     const first = Math.max(1, place.index === Infinity ? place.row + 1 : place.row);
     for (let from = first; from <= through; from += windowRows) {
       const to = Math.min(through, from + windowRows - 1);

@@ -40,7 +40,7 @@ const byAct: Readonly<Record<string, EventType>> = {
 };
 
 /** A position among the events of a ledger: after the event `index` of a row. */
-export interface EventPosition {
+export interface FeedPosition {
   readonly row: number;
   /** Infinity is after all events of the row. */
   readonly index: number;
@@ -54,7 +54,7 @@ export interface LedgerEvent {
   /** Milliseconds since the epoch. */
   readonly at: number;
   /** Null if no row of its own records it, and it only reminds of an earlier one. */
-  readonly place: EventPosition | null;
+  readonly place: FeedPosition | null;
   /** The approval that it is about. */
   readonly subject: EventSubject | null;
   /** What it says, besides its id, type and time. Never a value of the call, a reason or a comment. */
@@ -80,7 +80,7 @@ function idOf(row: number, index: number, hash: string): string {
 }
 
 /** An event's id, read. */
-export interface EventId extends EventPosition {
+export interface EventId extends FeedPosition {
   /** The first digits of the row's hash. */
   readonly digits: string;
 }
@@ -215,6 +215,6 @@ export function eventJson({ id, type, at, data }: LedgerEvent): Readonly<Record<
   return { id, type, at, ...data };
 }
 
-export function isAfter(event: EventPosition, place: EventPosition): boolean {
+export function isAfter(event: FeedPosition, place: FeedPosition): boolean {
   return event.row > place.row || (event.row === place.row && event.index > place.index);
 }

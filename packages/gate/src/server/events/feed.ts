@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { endsAt, type Approval } from "../../../../core/src/approvals/mod.ts";
 import type { InTurn, Ledger } from "../../ledger/mod.ts";
-import { isAfter, reminderOf, remindsAt, type EventPosition, type LedgerEvent, type EventSubject } from "./event.ts";
+import { isAfter, reminderOf, remindsAt, type FeedPosition, type LedgerEvent, type EventSubject } from "./event.ts";
 import { EventLog, type FoundEvents } from "./event-log.ts";
 
 export interface EventFeedOptions {
@@ -86,7 +86,7 @@ export class EventFeed {
   }
 
   /** The place after the last row of the ledger now. */
-  async end(): Promise<EventPosition> {
+  async end(): Promise<FeedPosition> {
     return { row: await this.#head(), index: Infinity };
   }
 
@@ -236,7 +236,7 @@ export class EventFeed {
    * @param replay reads the events of rows that are in the ledger already; by default as fast as it can
    */
   async *follow(
-    from: EventPosition,
+    from: FeedPosition,
     pauseMs: number,
     signal: AbortSignal,
     replay: Replay = (found) => found,

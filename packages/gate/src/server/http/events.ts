@@ -6,7 +6,7 @@ import type { Replay } from "../events/feed.ts";
 import type { Key } from "../keys/keys.ts";
 import type { Gate } from "../service/gate.ts";
 import { keep } from "./connection.ts";
-import { eventJson, readEventId, type EventPosition, type LedgerEvent } from "../events/event.ts";
+import { eventJson, readEventId, type FeedPosition, type LedgerEvent } from "../events/event.ts";
 import type { Exchange } from "./exchange.ts";
 import { anyText, readQuery } from "./query.ts";
 import { inPlace } from "./reading.ts";
@@ -50,7 +50,7 @@ async function follow(call: RouteCall, read: SlicedRead, after: string | undefin
 }
 
 /** @returns the place after an event; without an id, after the last row of now */
-async function placeAfter(gate: Gate, text: string | undefined): Promise<Result<EventPosition, Refusal>> {
+async function placeAfter(gate: Gate, text: string | undefined): Promise<Result<FeedPosition, Refusal>> {
   if (text === undefined) return good(await gate.events.end());
   if (text === "0") return good({ row: 0, index: Infinity });
   const id = readEventId(text);
@@ -71,7 +71,7 @@ async function placeAfter(gate: Gate, text: string | undefined): Promise<Result<
   );
 }
 
-async function stream(call: RouteCall, read: SlicedRead, from: EventPosition): Promise<void> {
+async function stream(call: RouteCall, read: SlicedRead, from: FeedPosition): Promise<void> {
   const { gate, reply, request } = call;
   const { raw } = reply;
   const { headers } = request.exchange as Exchange;
