@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { suite, test } from "node:test";
 import { control } from "../support/controls/control.ts";
+import { doubledTypes, vagueNames } from "../support/declared-names.ts";
 import { importsIn } from "../support/imports.ts";
 import { mayEnter, moduleOf, modules } from "../support/modules.ts";
 import { root, trackedPaths } from "../support/tracked.ts";
@@ -318,6 +319,37 @@ const checks: readonly {
       { path: "packages/workbench/src/commands/a.ts", text: 'import { a } from "../../../gate/src/server/mod.ts";' },
     ],
     reported: 8,
+  },
+  {
+    title: "no two files of the packages give a type the same name",
+    check: doubledTypes,
+    files: byHand,
+    doctored: [
+      { path: "packages/core/src/a.ts", text: "export interface Found {}\ntype Outcome = 1;" },
+      { path: "packages/gate/src/b.ts", text: "class Found {}\nfunction Other(): void {}" },
+      { path: "packages/gate/src/c.ts", text: "type Found = 1;\nconst Other = 1;" },
+      { path: "test/d.ts", text: "type Found = 1;" },
+    ],
+    reported: 3,
+  },
+  {
+    title: "no type, function or method of the packages has a bare participle as its name",
+    check: vagueNames,
+    files: byHand,
+    doctored: [
+      { path: "packages/core/src/a.ts", text: "export interface Found {}\ntype Finding = 1;\nclass Prepared {}" },
+      {
+        path: "packages/core/src/b.ts",
+        text: "class A { shown(): void {}\nget held(): 1 { return 1; }\nread(): void {} }",
+      },
+      {
+        path: "packages/core/src/c.ts",
+        text: "const waiting = (): void => {};\nfunction isHeld(): void {}\nconst found = 1;",
+      },
+      { path: "packages/core/src/d.ts", text: "interface B { answered(): void; readonly kept: true }" },
+      { path: "test/e.ts", text: "function shown(): void {}" },
+    ],
+    reported: 4,
   },
   {
     title: "pure modules declare no ambient names",
