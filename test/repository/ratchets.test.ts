@@ -113,6 +113,7 @@ suite("the size of documents and sources", () => {
       { path: "spec/a.md", text: "<!-- a: generated from b -->\nnot these\n<!-- /a -->\n" },
       { path: "CHANGELOG.md", text: "not these\n" },
       { path: "docs/decisions/0001-a.md", text: "not these\n" },
+      { path: "docs/decisions/archive/0002-b.md", text: "not these\n" },
       { path: "packages/a/src/b/c.ts", text: "1\n2\n" },
       { path: "packages/a/src/generated/c.ts", text: "1\n2\n" },
       { path: "packages/a/package.json", text: "1\n2\n" },

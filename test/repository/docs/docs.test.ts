@@ -184,10 +184,16 @@ test("docs/README.md links to every page in docs", { tags: ["first-use-17"] }, (
 });
 
 suite("docs/decisions", () => {
-  const names = readdirSync(join(root, "docs", "decisions"));
+  const namesIn = (folder: string): readonly string[] =>
+    readdirSync(join(root, "docs", "decisions", folder)).filter((name) => name !== "README.md" && name !== "archive");
+  const archived = namesIn("archive").map((name) => `archive/${name}`);
+  const inForce = namesIn(".");
+  const numberOf = (name: string): number => Number(/^(?:archive\/)?(\d{4})-[a-z0-9-]+\.md$/.exec(name)?.[1]);
+
   test("decisions are numbered without a gap and have three parts in at most 40 lines", () => {
+    const names = [...inForce, ...archived];
     assert.deepEqual(
-      names.map((name) => Number(/^(\d{4})-[a-z0-9-]+\.md$/.exec(name)?.[1])),
+      names.map(numberOf).toSorted((a, b) => a - b),
       names.map((_, at) => at + 1),
     );
     for (const name of names) {
@@ -196,6 +202,14 @@ suite("docs/decisions", () => {
       assert.ok(text.split("\n").length - rows <= 41, name);
       for (const part of ["## Context", "## Decision", "## Consequence"]) assert.ok(text.includes(`\n${part}\n`), name);
     }
+  });
+
+  test("docs/decisions/README.md lists each decision where it is, in at most 120 lines", () => {
+    const index = read("docs/decisions/README.md");
+    assert.ok(index.split("\n").length <= 121);
+    const listed = (row: RegExp): readonly string[] => Array.from(index.matchAll(row), ([, name = ""]) => name);
+    assert.deepEqual(listed(/^\|[^|]*\| \[\d{4}\]\(([^)]+)\) \|/gm).toSorted(), inForce.toSorted());
+    assert.deepEqual(listed(/^\* \[\d{4}\]\(([^)]+)\): /gm), archived.toSorted());
   });
 
   test("decisions 0001 and 0020 give a reason for each dependency in package.json and for no other", () => {

@@ -1,6 +1,6 @@
 /**
  * API keys: their scopes, tools, rates and ends. Keys are rows of the root's ledger, which have only digests, and
- * `KeyRing` folds these rows in memory. See docs/decisions/0014-keys-in-the-root-ledger.md.
+ * `KeyRing` folds these rows in memory. See docs/decisions/archive/0014-keys-in-the-root-ledger.md.
  */
 export {
   addPerson,
