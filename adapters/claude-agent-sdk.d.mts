@@ -16,7 +16,7 @@ export interface GuardedCall {
 }
 
 export interface GuardSettings extends SharedSettings<GuardedCall> {
-  /** If a person must decide: `refuse` (the default) denies the call and says so, `wait` holds the call. */
+  /** If a person must decide: `refuse` (the default) denies the call and says so, `wait` waits for the decision. */
   readonly onEscalate?: "refuse" | "wait";
   /**
    * Whether the gate's ALLOW is the grant: default true. With false the host's own permissions stay, and the gate can only

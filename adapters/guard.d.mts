@@ -30,7 +30,7 @@ export interface GuardedCall {
   readonly context?: any;
 }
 
-/** For a call that a person must decide: refuse it, let it wait in place, or stop the run so that it can be resumed. */
+/** For a call that a person must decide: refuse it, let it wait, or stop the run so that it can be resumed. */
 export type OnEscalate = "refuse" | "wait" | "park";
 
 export interface GuardSettings<Call extends GuardedCall = GuardedCall> {
@@ -97,7 +97,7 @@ export interface Guard<Call extends GuardedCall = GuardedCall> {
 
 /** What a framework can do. */
 export interface Framework {
-  /** The values of `onEscalate` that it can hold. Default `refuse` and `wait`. */
+  /** The values of `onEscalate` that it can have. Default `refuse` and `wait`. */
   readonly ways?: readonly OnEscalate[];
   /**
    * Whether it has its own permissions, so that the gate's ALLOW is a permission. Then fail-open lets nothing run. Default

@@ -52,7 +52,7 @@ async function judge(all, call, options) {
     const text = JSON.stringify(call.input);
     const judgement = await judged(all, call, options);
     if (options?.signal?.aborted) return refusal(givenUp);
-    // `facts` and other code can hold the input too. The host may have a copy of the first input.
+    // `facts` and other code can keep the input too. The host may have a copy of the first input.
     return text === JSON.stringify(call.input) ? judgement : refusal(changed);
   } catch (error) {
     all.log(error);

@@ -5,7 +5,7 @@
  *     const agent = guarded(new Agent({ name, tools: [pay], handoffs: [clerk] }), { gate, facts });
  *     const result = await run(agent, prompt);
  *
- * The gate is asked where the tool runs, after the SDK's guardrails and approvals. A guardrail would be the wrong place: the SDK
+ * The gate is asked where the tool runs, after the SDK's guardrails and approvals. A guardrail would be wrong: the SDK
  * runs the tool if a guardrail answers with a word that it does not know.
  *
  * Types and promises: openai-agents.d.mts. The rules for all adapters: README.md.

@@ -54,7 +54,7 @@ def guarded(
 
     ``gate`` is an AsyncGate of svc_gate_async, one for each run. ``facts`` returns the platform's facts about a call, or is an
     async function; if it raises, the call is refused. If a person must decide, ``on_escalate`` refuses the call and says so to the
-    model, or holds it for up to ``wait`` seconds. With ``grant=False`` the host's own permissions stay, and the gate can only deny:
+    model, or waits for up to ``wait`` seconds. With ``grant=False`` the host's own permissions stay, and the gate can only deny:
     use it while the gate observes. ``log`` takes sentences for operators, which the model must not read.
 
     It sets hooks, disallowed_tools and, with ``grant``, permission_mode and setting_sources (unless you set other sources: their

@@ -59,7 +59,7 @@ def guarded(
 
 
 def _names_of(servers: Optional[Mapping[str, Iterable[BaseTool]]]) -> _Names:
-    """Names at the gate by the id of the tool. It also holds the tool, because Python reuses the id of a collected object."""
+    """Names at the gate by the id of the tool. It also keeps the tool, because Python reuses the id of a collected object."""
     return {id(tool): (tool, gate_name(tool.name, server)) for server, tools in (servers or {}).items() for tool in tools}
 
 
@@ -134,7 +134,7 @@ def _name_of(tool: BaseTool) -> Optional[str]:
 
 
 def _check(executor: Any) -> None:
-    """If a version of CrewAI adds tools in another place, the run ends here."""
+    """If a version of CrewAI adds tools elsewhere, the run ends here."""
     unknown = [tool.name for tool in executor.original_tools if not isinstance(tool, _GuardedTool)]
     if unknown:
         raise RuntimeError("svc-gate does not guard these tools: " + ", ".join(unknown))

@@ -58,7 +58,7 @@ class Judgement:
     approval: Optional[str] = None
     verdict: Any = None
     gate: Any = None
-    # Has an entry when the tool has begun.
+    # Has an entry when the tool has started.
     begun: list[bool] = dataclasses.field(default_factory=list, repr=False, compare=False)
 
 
@@ -86,7 +86,7 @@ class Guard:
             raise ValueError("on_escalate must be %s" % " or ".join(ways))
         self._gate, self._facts, self._way, self._wait, self._log = gate, facts, on_escalate, wait, log
         self._grant = grant
-        self._reports: set[Any] = set()  # a task that nobody holds may be collected
+        self._reports: set[Any] = set()  # a task that nobody keeps may be collected
 
     async def judge(self, call: GuardedCall, approval: Optional[str] = None) -> Judgement:
         """Asks the gate about the call. Raises only CancelledError: another failure is a judgement that refuses."""
@@ -138,7 +138,7 @@ class Guard:
         if judgement.begun:
             return refuse(_refusal(_USED_UP))
         judgement.begun.append(True)
-        status = "unknown"  # after an error, the tool may have begun
+        status = "unknown"  # after an error, the tool may have started
         try:
             result = await work()
             status = "done"

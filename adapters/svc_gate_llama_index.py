@@ -58,7 +58,7 @@ def guarded(
 
 
 def _names_of(servers: Optional[Mapping[str, Iterable[BaseTool]]]) -> _Names:
-    """Names at the gate by the id of the tool. It also holds the tool, because Python reuses the id of a collected object."""
+    """Names at the gate by the id of the tool. It also keeps the tool, because Python reuses the id of a collected object."""
     return {id(tool): (tool, gate_name(tool.metadata.name, server)) for server, tools in (servers or {}).items() for tool in tools}
 
 

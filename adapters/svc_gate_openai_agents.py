@@ -4,7 +4,7 @@
         agent = guarded(Agent(name="desk", tools=[pay], handoffs=[clerk]), gate, facts)
         result = await Runner.run(agent, prompt)
 
-The gate is asked where the tool runs, after the SDK's guardrails and approvals. A guardrail would be the wrong place: the SDK
+The gate is asked where the tool runs, after the SDK's guardrails and approvals. A guardrail would be wrong: the SDK
 runs the tool if a guardrail answers with a word that it does not know. The rules for all adapters: adapters/README.md.
 """
 
@@ -71,7 +71,7 @@ class _Place:
 
 
 class _GuardedAgent(Agent):
-    """A copy by ``clone`` has no place: it cannot list the tools of its servers, so they do not run."""
+    """A copy by ``clone`` has no ``_Place``: it cannot list the tools of its servers, so they do not run."""
 
     async def get_mcp_tools(self, run_context: Any) -> list[Any]:
         return [_guarded_mcp_tool(tool, self) for tool in await super().get_mcp_tools(run_context)]

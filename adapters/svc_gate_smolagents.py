@@ -56,7 +56,7 @@ def guarded(
 
 
 def _names_of(servers: Optional[Mapping[str, Iterable[Tool]]]) -> _Names:
-    """Names at the gate by the id of the tool. It also holds the tool, because Python reuses the id of a collected object."""
+    """Names at the gate by the id of the tool. It also keeps the tool, because Python reuses the id of a collected object."""
     return {id(tool): (tool, gate_name(tool.name, server)) for server, tools in (servers or {}).items() for tool in tools}
 
 
@@ -126,7 +126,7 @@ def _problems_of(agent: Any, names: _Names, imports: Collection[str]) -> list[st
     if getattr(executor, "static_tools", None) is not None:
         problems.append("its code has run, and may have kept a tool")
     if not isinstance(executor, LocalPythonExecutor):
-        return [*problems, "its code runs in another place: %s" % type(executor).__name__]
+        return [*problems, "its code runs elsewhere: %s" % type(executor).__name__]
     unknown = sorted(set(executor.additional_authorized_imports) - set(BASE_BUILTIN_MODULES) - set(imports))
     problems += ["its code may import %s" % module for module in unknown]
     return problems + ["its code may call %s" % function for function in executor.additional_functions]

@@ -1,7 +1,7 @@
 /** What a case of the kit says, and what a driver makes of it. */
 import type { ScriptedCall } from "../../packages/agent/src/model/script.ts";
 
-/** A call of the script. The driver puts the host's name of the tool in its place. */
+/** A call of the script. The driver uses the host's name of the tool. */
 export interface Call {
   readonly tool: "pay" | "mcp" | "shell" | "stdin" | "agent" | "web" | "unknown";
   /** The arguments as text, so that they can be cut or repeat a member. */

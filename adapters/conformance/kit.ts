@@ -1,5 +1,5 @@
 /**
- * Runs the cases against a host. Three ledgers are held against each other: the witness that the tools write, the results
+ * Runs the cases against a host. Three ledgers are compared: the witness that the tools write, the results
  * that the model is shown, and the gate's receipts. The host's own words prove nothing.
  */
 import { randomUUID } from "node:crypto";

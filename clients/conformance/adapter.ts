@@ -1,5 +1,5 @@
 /**
- * The process that holds the client under test: cases go in and results come out, one line of JSON each. Promises that
+ * The process that has the client under test: cases go in and results come out, one line of JSON each. Promises that
  * every case gets a result, also when the process ends early.
  */
 import { spawn, type ChildProcessByStdio } from "node:child_process";

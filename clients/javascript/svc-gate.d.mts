@@ -100,7 +100,7 @@ export class SvcGate {
   /**
    * Asks whether this tool call may run. Never rejects: a failure is a verdict with `unreached`.
    *
-   * `toolInput` and `platformState` hold plain JSON data: plain objects, arrays without gaps, strings, finite numbers
+   * `toolInput` and `platformState` contain plain JSON data: plain objects, arrays without gaps, strings, finite numbers
    * under 2**53, booleans and null. A member that is undefined is left out. Anything else (a Map, a Date, a bigint, a
    * class instance, a getter, a cycle, undefined in an array) is a BLOCK that names the member. A number of 2**53 or
    * more represents several whole numbers, so nobody could say which one was judged: send it as text.

@@ -20,7 +20,7 @@ const requestMax = 262144; // bytes: the gate's own limit; past it the agent cou
 const verdictMax = 1048576; // bytes of an answer to a check
 const answerMax = 67108864; // bytes of another answer: a thousand receipts with their snapshots
 const depthMax = 64; // levels of an input, as at the gate
-const answerDepthMax = 128; // levels of an answer: receipts hold inputs
+const answerDepthMax = 128; // levels of an answer: receipts contain inputs
 const timeoutMsMax = 2147483000; // the range of a timer
 const waitSecondsMax = 30; // of one wait for a person: many proxies end a request after 60 seconds
 /** An approval's status, if it ends the wait for a person, and the words for it. */
@@ -282,7 +282,7 @@ export class SvcGate {
   }
 }
 
-/** Why the gate gave no verdict: a clause for the reason, with $GATE in place of the gate's address. */
+/** Why the gate gave no verdict: a clause for the reason, with $GATE instead of the gate's address. */
 class Trouble extends Error {
   /** Reads nothing of the error: a value thrown by a hostile input may throw again when it is read. */
   static is(error) {
@@ -528,7 +528,7 @@ class JsonText {
 
   put(part) {
     this.#length += part.length;
-    if (this.#length > requestMax) throw tooLong(); // one list in many places is short in memory and long on the wire
+    if (this.#length > requestMax) throw tooLong(); // a list that occurs many times is short in memory and long on the wire
     this.parts.push(part);
   }
 
@@ -556,7 +556,7 @@ class JsonText {
       this.put(String(value));
     } else if (typeof value === "object") {
       if (path.length > depthMax) {
-        throw notPlain(path.slice(0, 2), `is nested over ${depthMax} deep, or holds itself`);
+        throw notPlain(path.slice(0, 2), `is nested over ${depthMax} deep, or contains itself`);
       }
       if (Array.isArray(value)) this.#writeArray(value, path);
       else this.#writeObject(value, path);

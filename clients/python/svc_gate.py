@@ -43,7 +43,7 @@ _VERDICT_MAX = 1048576  # bytes of an answer to a check
 _ANSWER_MAX = 67108864  # bytes of another answer: a thousand receipts with their snapshots
 _HEAD_MAX = 16384  # bytes of an answer's head, as in Node
 _DEPTH_MAX = 64  # levels of an input, as at the gate
-_ANSWER_DEPTH_MAX = 128  # levels of an answer: receipts hold inputs
+_ANSWER_DEPTH_MAX = 128  # levels of an answer: receipts contain inputs
 _IDLE_MAX = 4.0  # seconds a connection is kept without use: servers close at 5 and later
 _KEPT_MAX = 64  # idle connections
 _TIMEOUT_MAX = 2147483.0  # seconds: a JavaScript timer's range, so that both clients have one limit
@@ -161,7 +161,7 @@ class SvcGate:
     ) -> Verdict:
         """Asks whether this tool call may run. Never raises: a failure is a verdict with ``unreached``.
 
-        ``tool_input`` and ``platform_state`` hold plain JSON data: dict with text keys, list, tuple, str, int, float, bool
+        ``tool_input`` and ``platform_state`` contain plain JSON data: dict with text keys, list, tuple, str, int, float, bool
         and None, of exactly these types. Anything else, NaN, and a float of 2**53 or more is a BLOCK that names the member.
         ``approval`` is the id of an approval of this call; ``settle`` sends it itself.
         """
@@ -291,7 +291,7 @@ class SvcGate:
 
     def __reduce__(self) -> Any:
         """Raises TypeError, because a copy or a pickle would contain the key."""
-        raise TypeError("a SvcGate cannot be copied or pickled: it holds the API key; make one in each process")
+        raise TypeError("a SvcGate cannot be copied or pickled: it contains the API key; make one in each process")
 
     def __enter__(self) -> SvcGate:
         return self
@@ -365,7 +365,7 @@ class SvcGate:
 
 
 class _Trouble(Exception):
-    """Why the gate gave no verdict: a clause for the reason, with $GATE in place of the gate's address."""
+    """Why the gate gave no verdict: a clause for the reason, with $GATE instead of the gate's address."""
 
     def __init__(self, what: str, fails_open: bool = True):
         super().__init__(what)
@@ -513,7 +513,7 @@ def _parsed_head(head: bytes) -> tuple[bytes, int, dict[str, str]]:
     """Returns the minor version, the status, and the fields by their names in lower case. Refuses invalid HTTP/1.1."""
     first, *lines = head[:-4].split(b"\r\n")
     start = re.fullmatch(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [^\0\r\n]*)?", first)
-    if start is None or start[2] in (b"100", b"101"):  # the request asked neither to continue nor to upgrade
+    if start is None or start[2] in (b"100", b"101"):  # the request wanted neither to continue nor to upgrade
         raise EOFError
     fields: dict[str, str] = {}
     for line in lines:
@@ -704,11 +704,11 @@ def _json_body(members: dict[str, Any], more: Optional[dict[str, str]] = None) -
 def _refuse_unplain(value: Any, path: tuple[Any, ...], counted: Iterator[int]) -> None:
     """Checks that JSON expresses the whole value. Types are exact, because a subclass may answer differently."""
     kind = type(value)
-    if next(counted) > _REQUEST_MAX:  # one list in many places is short in memory and long on the wire
+    if next(counted) > _REQUEST_MAX:  # a list that occurs many times is short in memory and long on the wire
         raise _too_long()
     if kind is dict or kind is list or kind is tuple:
         if len(path) > _DEPTH_MAX:
-            raise _not_plain(path[:2], "is nested over %d deep, or holds itself" % _DEPTH_MAX)
+            raise _not_plain(path[:2], "is nested over %d deep, or contains itself" % _DEPTH_MAX)
         for part, item in list(value.items() if kind is dict else enumerate(value)):
             if kind is dict and (type(part) is not str or not _is_unicode(part)):
                 raise _not_plain(path, "has a name that is not a text")

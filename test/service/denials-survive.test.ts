@@ -74,7 +74,7 @@ await runShared("denials survive", [
       await erases(one, { session_id: "s3" });
       assert.ok(await blocked(other, paying(1350, "cleo", "s4")), "the rule, in any session");
     },
-    defect: { within: "denialFor", find: "denial.call.place === place()", put: "false" },
+    defect: { within: "denialFor", find: "denial.call.place === sessionTool()", put: "false" },
   },
   {
     rule: "[P11] three denials within an hour block further calls of the rule after the erasure",

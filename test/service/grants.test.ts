@@ -180,7 +180,7 @@ const scenarios: readonly Scenario[] = [
       assert.equal((await grants(desk, approval.id, { any_session: true })).status, 201);
       assert.equal(await verdictOf(desk, paying(1050, { session_id: "s3" })), "ALLOW");
     },
-    defect: { within: "coveredAmounts", find: "call.place === grant.place", put: "true" },
+    defect: { within: "coveredAmounts", find: "call.session === grant.place", put: "true" },
   },
   {
     rule: "a grant lifts only the rules that the person was shown",

@@ -5,7 +5,7 @@ import { adapter, serve, settingsOf } from "./harness.mjs";
 const { query } = await import(process.argv[2]);
 const { guarded } = await adapter("claude-agent-sdk.mjs");
 
-/** Hooks that fail, in the place of the adapter's. */
+/** Hooks that fail, instead of the adapter's. */
 const failing = {
   crashes: () => Promise.reject(new Error("crashed")),
   hangs: () => new Promise((resolve) => setTimeout(resolve, 20_000).unref()),

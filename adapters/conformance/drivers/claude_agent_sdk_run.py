@@ -27,7 +27,7 @@ def saying(value):
     return says
 
 
-# Hooks that fail, in the place of the adapter's.
+# Hooks that fail, instead of the adapter's.
 FAILING = {
     "crashes": crashes, "hangs": hangs, "says-nothing": saying(None), "says-text": saying("ALLOW"),
     "says-odd-json": saying({"hookSpecificOutput": {"verdict": "ALLOW"}}),

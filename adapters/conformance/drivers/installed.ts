@@ -6,7 +6,7 @@ import { root } from "../../../test/support/gate.ts";
 import { noHandoffs } from "./library.ts";
 import type { HookKind, HostCase, Plan } from "../case.ts";
 
-/** A program in place of the hook, inside the shell line that `hook install` writes. */
+/** A program instead of the hook, inside the shell line that `hook install` writes. */
 const failing: Readonly<Record<Exclude<HookKind, "ours" | "absent" | "misspelt">, string>> = {
   crashes: "kill -SEGV $$",
   "exits-1": "exit 1",
@@ -34,7 +34,7 @@ export function wantedFor({ folder, gate, key, case: one }: Plan): InstallOption
   };
 }
 
-/** Shortens the deadlines, so that the kit does not wait long, and puts a program that fails in place of the hook. */
+/** Shortens the deadlines, so that the kit does not wait long, and puts a program that fails instead of the hook. */
 export function forCase(text: string, { folder, secondsForHook, case: one }: Plan): string {
   const { hook = "ours" } = one;
   const isWaiting = one.onEscalate === "wait";

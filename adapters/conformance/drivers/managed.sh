@@ -1,5 +1,5 @@
 # Runs a command in a mount namespace of its own, where /etc has an administrator's settings of a host.
-# $1 is their file, and $2 its place below /etc. Nothing outside the namespace changes.
+# $1 is their file, and $2 its path below /etc. Nothing outside the namespace changes.
 set -eu
 settings=$1
 place=${2#/etc/}

@@ -105,7 +105,7 @@ function soughtOf(name: string, source: LookupSource): readonly CounterRead[] {
   if (source === "nothing") return [{ name, read: name, index: undefined }];
   if ("error" in source) return [];
   if ("lookup" in source) return [{ name, read: name, index: source.lookup }];
-  return [...source.asked].map(([value, index], at) => {
+  return [...source.byValue].map(([value, index], at) => {
     return { name: `${name}[${rememberedText(value)}]`, read: `${name}[${at}]`, index };
   });
 }

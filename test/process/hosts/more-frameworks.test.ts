@@ -65,7 +65,7 @@ class Elsewhere:
     ['made(agent(additional_authorized_imports=["os"]))', "its code may import os"],
     ['made(agent(additional_authorized_imports=["statistics", "json"]), imports=["json"])', "guarded"],
     ['made(agent(executor_kwargs={"additional_functions": {"pay": print}}))', "its code may call pay"],
-    ["made(agent(executor=Elsewhere()))", "its code runs in another place: Elsewhere"],
+    ["made(agent(executor=Elsewhere()))", "its code runs elsewhere: Elsewhere"],
     ['made(agent(more={"web_search_options": {}}))', "the model's setting web_search_options"],
     ["made(agent(tools=[MCPAdaptTool()]))", "the MCP tool pay needs its server's name"],
     [

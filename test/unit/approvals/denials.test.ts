@@ -92,7 +92,7 @@ function judge(book: readonly Approval[], call: string, rule: string): Judgement
     ...of,
     attach,
     binding: () => call,
-    place: () => "",
+    sessionTool: () => "",
     subject: () => undefined,
     asking,
     named: undefined,

@@ -129,7 +129,7 @@ function callOf(
     at,
     key,
     tool,
-    place: session,
+    session,
     causes: Object.fromEntries(rules.map((rule) => [rule, meaning])),
     pin: (member) => members[member] ?? number(member) ?? "absent",
     number,

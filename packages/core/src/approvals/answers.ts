@@ -100,7 +100,7 @@ export interface StopSetJson {
   readonly receipt: { readonly seq: number };
   readonly ended: EndedByStop;
   readonly warnings: readonly string[];
-  /** The tenants whose ledgers it holds on; null is the root. */
+  /** The tenants on whose ledgers it is in force; null is the root. */
   readonly ledgers: readonly (string | null)[];
 }
 

@@ -1,7 +1,7 @@
 import { canonical, type Canonical } from "../wire/mod.ts";
 
 /**
- * The states of an approval. `pending` waits for a person, `approved` for the call to be asked again. The others are
+ * The states of an approval. `pending` waits for a person, `approved` for the call to be sent again. The others are
  * final.
  */
 export const statuses = ["pending", "approved", "used", "denied", "expired", "cancelled", "superseded"] as const;
@@ -88,7 +88,7 @@ export interface Vote {
   readonly comment: string;
 }
 
-/** What a denial keeps of its call, so that it also holds after the call is erased. */
+/** What a denial keeps of its call, so that it also applies after the call is erased. */
 export interface DeniedCall extends Pick<
   ApprovalRequest,
   "attach" | "binding" | "decide_by" | "needs" | "sessions" | "subject"
@@ -104,7 +104,7 @@ export interface Denial {
   readonly at: number;
   readonly person: string;
   readonly comment: string;
-  /** Milliseconds since the epoch: until then the denial holds. */
+  /** Milliseconds since the epoch: until then the denial applies. */
   readonly until: number;
   /** What else is denied: this tool in this session, or this rule for this key. */
   readonly scope: "call" | "tool" | "rule";
@@ -124,7 +124,7 @@ export interface Approval {
   readonly rule: string;
   readonly asking: ApprovalRequest;
   readonly status: ApprovalStatus;
-  /** How often the call was asked while the approval was open. */
+  /** How often the call was sent while the approval was open. */
   readonly asked: number;
   /** What its asking and the repeats added to counters; the latest 100 rows of repeats. */
   readonly own: readonly OwnAmount[];
@@ -331,7 +331,7 @@ export function approvalText(approval: Approval): string {
 
 const progress = ["status", "asked", "own", "votes", "useBy", "denial", "closed", "successor", "changed"] as const;
 
-/** What became of an approval after the row that asked, as its table keeps it. It holds no value from the call. */
+/** What became of an approval after the row that asked, as its table keeps it. It contains no value from the call. */
 export function progressText(approval: Approval): string {
   return canonical(Object.fromEntries(progress.map((name) => [name, approval[name]])) as unknown as Canonical);
 }

@@ -105,10 +105,10 @@ export interface ComparedCall {
  * @returns undefined if the call does not have the member
  */
 export function memberText(call: ComparedCall, member: string): string | undefined {
-  const asked = parsePresenceName(member);
-  if (asked === "platform" || asked === "session") return String((call[asked] ?? null) !== null);
-  const value = memberOf(call, asked ?? member);
-  if (asked !== undefined) return String(value !== undefined);
+  const presence = parsePresenceName(member);
+  if (presence === "platform" || presence === "session") return String((call[presence] ?? null) !== null);
+  const value = memberOf(call, presence ?? member);
+  if (presence !== undefined) return String(value !== undefined);
   return value === undefined ? undefined : textOf(value, "", new Set(), charactersOf);
 }
 
@@ -191,6 +191,6 @@ export function sessionName(key: string, session: string | null): string {
 }
 
 /** A name for a tool in a session of a key. */
-export function placeName({ key, session, tool }: Pick<Approval, "key" | "session" | "tool">): string {
+export function sessionToolName({ key, session, tool }: Pick<Approval, "key" | "session" | "tool">): string {
   return `svc-gate/denied/1\n${JSON.stringify([key, session, tool])}`;
 }

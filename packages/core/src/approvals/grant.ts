@@ -42,7 +42,7 @@ export interface Grant {
   readonly spent: Readonly<Record<string, string>>;
 }
 
-/** The body of the row that makes a grant. It holds no value of a call. */
+/** The body of the row that makes a grant. It contains no value of a call. */
 export interface GrantBody extends Pick<
   Grant,
   | "amounts"
@@ -69,7 +69,7 @@ export interface GrantableCall {
   readonly key: string;
   readonly tool: string;
   /** A keyed digest of its key and session, in hex. */
-  readonly place: string;
+  readonly session: string;
   readonly causes: Readonly<Record<string, string>>;
   /** Returns the keyed digest of a member, also of one that the call does not have. */
   readonly pin: (member: string) => string;
@@ -93,7 +93,7 @@ export function coveredAmounts(
 ): Readonly<Record<string, string>> | undefined {
   const isInForce = call.at < grant.until && grant.used < grant.uses;
   const isSameCaller = call.key === grant.key && call.tool === grant.tool;
-  const isSameSession = grant.place === null || call.place === grant.place;
+  const isSameSession = grant.place === null || call.session === grant.place;
   if (!isInForce || !isSameCaller || !isSameSession) return undefined;
   const rules = Object.entries(call.causes);
   if (rules.length === 0 || rules.some(([rule, meaning]) => grant.causes[rule] !== meaning)) return undefined;
@@ -140,14 +140,14 @@ export function withUse(grant: Grant, amounts: GrantUse["amounts"]): Grant {
 /** Does a stop end a grant? A stop of one session also ends a grant for every session of its key. */
 export function endsGrant(
   scope: StopScope,
-  { key, place, tool }: Pick<Grant, "key" | "place" | "tool">,
-  placeOf: (key: string, session: string) => string,
+  { key, place: session, tool }: Pick<Grant, "key" | "place" | "tool">,
+  digestSession: (key: string, session: string) => string,
 ): boolean {
   if (scope === "all") return true;
   if ("tools" in scope) return scope.tools.includes(tool);
   if ("key" in scope) return scope.key === key;
   const { key: of, id } = scope.session;
-  return of === key && (place === null || place === placeOf(of, id));
+  return of === key && (session === null || session === digestSession(of, id));
 }
 
 /** A grant's id: `grt_`, the row that made it, and the first 32 digits of its hash. */

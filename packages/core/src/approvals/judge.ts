@@ -24,7 +24,7 @@ export interface RecordedJudgement {
   readonly mismatch?: true;
   /** The row whose approval the call used or attached to, which blocked it, or which its own approval replaces. */
   readonly approval?: number;
-  /** The row of the call's own open approval: what that holds did not count against the call. */
+  /** The row of the call's own open approval: what that reserves did not count against the call. */
   readonly own?: number;
   /** The row that set the stop which blocked the call. */
   readonly stop?: number;
@@ -50,8 +50,8 @@ export interface CheckedCall {
   /** Returns the digest of exactly this call, in its session or in any. */
   readonly binding: (sessions: ApprovalRequest["sessions"]) => string;
   readonly attach: string;
-  /** Returns the digest of its `placeName`. */
-  readonly place: () => string;
+  /** Returns the digest of its `sessionToolName`. */
+  readonly sessionTool: () => string;
   /** Returns the digest of its subject. */
   readonly subject: () => string | undefined;
   /** What an approval would be asked for now; undefined unless the answer is ESCALATE. */
@@ -129,7 +129,7 @@ export function judgeCall(ask: CheckedCall, known: KnownApprovals, limits: OpenL
   if (answered !== "ESCALATE" || ask.asking === undefined) return { how: undefined, misfits };
   const denial = denialFor(ask, ask.asking, known);
   const isDenied = denial !== undefined && denial.denials === 0;
-  // A person's yes to this call counts more than the number of denials, but not more than a denial that holds for it.
+  // A person's yes to this call counts more than the number of denials, but not more than a denial that applies to it.
   if (used !== false && !isDenied && isWithin(ask.asking, used.approval.asking))
     return { how: "used", misfits, ...used, needed: true };
   if (denial !== undefined) return { how: "denied", misfits, ...denial };
@@ -217,11 +217,11 @@ function isNoRisk(now: CauseValues, shown: CauseValues): boolean {
 }
 
 /**
- * A denial that holds for the call: of the same call, of its tool in its session, or of one of its rules for its key. After
- * a few denials under one rule, the last of them holds for further calls.
+ * A denial that applies to the call: of the same call, of its tool in its session, or of one of its rules for its key. After
+ * a few denials under one rule, the last of them applies to further calls.
  */
 function denialFor(
-  { at, key, session, tool, attach, place }: CheckedCall,
+  { at, key, session, tool, attach, sessionTool }: CheckedCall,
   { causes }: ApprovalRequest,
   known: KnownApprovals,
 ): { readonly approval: Approval; readonly denials: number } | undefined {
@@ -231,7 +231,9 @@ function denialFor(
     if (denial === null || at >= denial.until) return false;
     if (asking.attach === attach) return true;
     if (denial.scope === "tool")
-      return denial.call === undefined ? of.tool === tool && of.session === session : denial.call.place === place();
+      return denial.call === undefined
+        ? of.tool === tool && of.session === session
+        : denial.call.place === sessionTool();
     return denial.scope === "rule" && Object.hasOwn(causes, of.rule);
   });
   if (found !== undefined) return { approval: found, denials: 0 };

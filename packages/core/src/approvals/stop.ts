@@ -76,7 +76,7 @@ export type StopAct =
       readonly why: string;
     };
 
-/** An act with its place. */
+/** An act with its row. */
 export interface RecordedStopAct {
   readonly seq: number;
   readonly at: number;

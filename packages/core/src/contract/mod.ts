@@ -3,7 +3,7 @@
  * decision, on every machine and every time.
  *
  * Promises: a compiled contract reads no member that may be absent, compares no text with a number, and no pattern
- * hangs. All errors of all files are reported together, each with its place. `decide` never throws: if an expression
+ * hangs. All errors of all files are reported together, each with its position. `decide` never throws: if an expression
  * cannot be evaluated, the verdict is a BLOCK that names it. Numbers are exact. Counters and their keys are known
  * before the decision; they are updated after it.
  *

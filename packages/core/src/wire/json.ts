@@ -25,14 +25,14 @@ export interface JsonDocument {
  * Reads a text that is exactly one JSON object (RFC 8259; RFC 7493, I-JSON, for names and surrogates). It refuses
  * everything that two parsers could read differently. It repairs, folds and adds nothing.
  *
- * @returns the document, or the first fault with its place. Never throws.
+ * @returns the document, or the first fault with its position. Never throws.
  */
 export function readJson(text: string): Result<JsonDocument, JsonFault> {
   const reader = new JsonReader(text);
   try {
     return good(reader.document());
   } catch (error) {
-    if (error instanceof JsonFaultError) return bad(place(text, error.at, error.message));
+    if (error instanceof JsonFaultError) return bad(locateFault(text, error.at, error.message));
     throw error;
   }
 }
@@ -50,7 +50,7 @@ export function jsonText(value: Json): string {
 }
 
 /**
- * The place of the first byte that is not well-formed UTF-8 (RFC 3629), or undefined if all bytes are well-formed.
+ * The position of the first byte that is not well-formed UTF-8 (RFC 3629), or undefined if all bytes are well-formed.
  *
  * @param text the decoded bytes, with U+FFFD for each fault
  */
@@ -58,7 +58,7 @@ export function findUtf8Fault(bytes: Uint8Array, text: string): JsonFault | unde
   let [from, at] = [0, 0];
   for (const character of text) {
     const isSent = bytes[from] === 0xef && bytes[from + 1] === 0xbf && bytes[from + 2] === 0xbd;
-    if (character === "\ufffd" && !isSent) return place(text, at, "invalid UTF-8");
+    if (character === "\ufffd" && !isSent) return locateFault(text, at, "invalid UTF-8");
     from += utf8Bytes(character);
     at += character.length;
   }
@@ -323,7 +323,7 @@ function withoutSpace(source: string): string {
   return source.replace(/"[^"\\]*(?:\\.[^"\\]*)*"?|[ \t\r\n]+/g, (piece) => (piece.startsWith('"') ? piece : ""));
 }
 
-function place(text: string, at: number, sentence: string): JsonFault {
+function locateFault(text: string, at: number, sentence: string): JsonFault {
   const before = text.slice(0, at);
   const lineStart = before.lastIndexOf("\n") + 1;
   return { sentence, line: before.split("\n").length, column: Array.from(before.slice(lineStart)).length + 1 };

@@ -62,9 +62,9 @@ export const limits = {
   waitSecondsMax: 55,
   /** Evaluations of one AuthZEN request: as many as fit in an empty queue and share a batch. */
   evaluationsMax: 64,
-  /** Requests of one key that wait for a decision. Those of all keys hold at most a quarter of the connections. */
+  /** Requests of one key that wait for a decision. Those of all keys use at most a quarter of the connections. */
   waitersOfKeyMax: 64,
-  /** Open streams of events of one key. Those of all keys hold at most a quarter of the connections. */
+  /** Open streams of events of one key. Those of all keys use at most a quarter of the connections. */
   streamsOfKeyMax: 64,
   /** The body of a sign-in to the console, which the gate reads before it knows a key: a key, a code and their names. */
   signInBodyBytesMax: 4096,

@@ -38,7 +38,7 @@ export function readPath(text: string): string | undefined {
   return root === undefined ? undefined : names.reduce(memberBelow, root);
 }
 
-/** Do both name the same member, or a member and an object that holds it? */
+/** Do both name the same member, or a member and an object that contains it? */
 export function overlaps(one: string, other: string): boolean {
   return isPartOf(one, other) || isPartOf(other, one);
 }

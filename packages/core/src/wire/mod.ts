@@ -1,7 +1,7 @@
 /**
  * The types on the wire, and the parser that reads them from text.
  *
- * Promises: the gate judges exactly the text that was sent. A text is read strictly or refused with the place of the
+ * Promises: the gate judges exactly the text that was sent. A text is read strictly or refused with the position of the
  * fault. Numbers keep their exact decimal value, and objects have no prototype. Nothing is trimmed, folded, repaired or
  * truncated. Limits and refusals have one table each.
  *

@@ -26,7 +26,7 @@ interface MemberSpan {
  * @param text a JSON object without white space outside strings that was read strictly before, as `parseCheckRequest`
  *   returns it; nothing is found in another text, such as `null`
  * @param paths for each member the names that lead to it, at least one: `["customer", "email"]`
- * @returns for each path, in order, the place of the member's value in the text; undefined if there is no such member,
+ * @returns for each path, in order, the span of the member's value in the text; undefined if there is no such member,
  *   or if a name before the last leads to something that is not an object
  */
 export function findMembers(text: string, paths: readonly (readonly string[])[]): readonly (MemberSpan | undefined)[] {
@@ -77,7 +77,7 @@ function lookInside(search: MemberSearch, start: number, { inside }: PathTree): 
     const member = inside.get(nameOf(text.slice(at, from - 1)));
     const goesIn = member !== undefined && member.inside.size > 0 && text.charCodeAt(from) === OPEN;
     const to = goesIn ? lookInside(search, from, member) : valueEnd(text, from);
-    for (const place of member?.ends ?? []) found[place] = { from, to };
+    for (const index of member?.ends ?? []) found[index] = { from, to };
     at = text.charCodeAt(to) === COMMA ? to + 1 : to;
   }
   return at + 1;

@@ -31,7 +31,7 @@ export const emailFunctions: readonly ContractFunction[] = [
   },
 ];
 
-/** @throws {EvaluationError} if two mail programs could send to different places */
+/** @throws {EvaluationError} if two mail programs could send to different addresses */
 function readEmail(text: string): { readonly local: string; readonly host: string } {
   if (text.length > addressMax) refuse(`it is over ${addressMax} characters long`);
   const parts = /^([^@]+)@([^@]+)$/.exec(text);

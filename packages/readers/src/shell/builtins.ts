@@ -7,7 +7,7 @@ import { literal, type Arg } from "./words.ts";
 const setters = new Set("read mapfile readarray unset declare typeset local export readonly".split(" "));
 const declarers = new Set("declare typeset local export readonly".split(" "));
 
-/** @throws {EvaluationError} if a builtin sets an unknown variable, or evaluates a text that may hold code */
+/** @throws {EvaluationError} if a builtin sets an unknown variable, or evaluates a text that may contain code */
 export function readBuiltin(reading: ShellVariables, name: string, args: readonly Arg[]): void {
   checkPatterns(name, args);
   if (name === "let") for (const arg of args) readLet(reading, arg);

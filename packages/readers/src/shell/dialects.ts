@@ -3,7 +3,7 @@ import { quote } from "../../../core/src/wire/mod.ts";
 import { doubt } from "./doubt.ts";
 import { isDocument } from "./shapes.ts";
 
-// bash and dash run the same text differently in these places. `/bin/sh` is dash on many systems.
+// bash and dash run the same text differently in these cases. `/bin/sh` is dash on many systems.
 
 /**
  * `ls &> file rm`: dash runs `ls` in the background, and then `rm`.
@@ -53,7 +53,7 @@ function isDollarQuoted({ type }: SyntaxNode): boolean {
  * A here-document starts after the line that names it. Shells disagree on its start if quotes or substitutions continue
  * past that line. They disagree on its end if a backslash joins lines.
  *
- * @param place the text, the same text with blanks in place of here-documents, and the position where the script ends
+ * @param place the text, the same text with blanks instead of here-documents, and the position where the script ends
  * @throws {EvaluationError}
  */
 export function checkHereDoc(

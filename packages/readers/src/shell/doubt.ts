@@ -38,7 +38,7 @@ export function checkVariable(name: string, value?: string): void {
 
 /** @throws {EvaluationError} if a shell with the bug CVE-2014-6271 reads the value as a function */
 export function checkValue(value: string): void {
-  if (/^\s*\(\)\s*\{/.test(value)) doubt("a variable holds a function");
+  if (/^\s*\(\)\s*\{/.test(value)) doubt("a variable contains a function");
 }
 
 /**

@@ -15,7 +15,7 @@ import { mark, readWord, type Arg } from "./words.ts";
 
 /**
  * bash evaluates some texts again: as arithmetic, as an index, or as the name of a variable. There `a[$(command)]` runs the
- * command, even if a variable holds it. So such a text must be plain, and so must each value that its variables receive.
+ * command, even if a variable contains it. So such a text must be plain, and so must each value that its variables receive.
  */
 export interface ShellVariables {
   readonly shapes: Shapes;
@@ -25,7 +25,7 @@ export interface ShellVariables {
   /** Variables whose value is evaluated. */
   readonly evaluated: Set<string>;
   readonly functions: Set<string>;
-  /** Variables that hold arrays. */
+  /** Variables that are arrays. */
   readonly arrays: Set<string>;
   /** Variables that a declaration sets to a value that is known only when it runs. */
   readonly declared: Set<string>;
@@ -190,7 +190,7 @@ export function evaluateText(reading: ShellVariables, text: string): void {
   for (const [name] of text.matchAll(/(?<!\w)[A-Za-z_]\w*/g)) reading.evaluated.add(name);
 }
 
-/** @throws {EvaluationError} if bash evaluates a variable whose value is not known, or may hold code */
+/** @throws {EvaluationError} if bash evaluates a variable whose value is not known, or may contain code */
 export function checkEvaluations(reading: ShellVariables): void {
   for (const name of reading.evaluated) {
     const values = reading.values.get(name);

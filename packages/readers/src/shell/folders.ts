@@ -58,7 +58,7 @@ function folderOf(arg: Arg | undefined): string | undefined {
 /**
  * After `cd /usr/bin` the program `./rm` is `/usr/bin/rm`.
  *
- * @throws {EvaluationError} if a text changes to a folder that may hold system programs, and runs a program by a relative
+ * @throws {EvaluationError} if a text changes to a folder that may contain system programs, and runs a program by a relative
  *   path
  */
 export function checkMoves(moves: readonly (string | undefined)[], programs: readonly string[]): void {

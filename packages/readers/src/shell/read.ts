@@ -34,7 +34,7 @@ interface ShellPosition {
   readonly nodes: number;
   /** The text that the positions of nodes refer to. */
   readonly text: string;
-  /** The same text with blanks in place of here-documents. */
+  /** The same text with blanks instead of here-documents. */
   readonly source: string;
   /** The position in `source` where the innermost script ends. */
   readonly end: number;
@@ -73,7 +73,7 @@ export function readerOfCode(reading: ShellReading, parser: ShellParser): ShellR
   };
 }
 
-/** The text with blanks in place of here-documents. These are between other nodes and belong to none of them. */
+/** The text with blanks instead of here-documents. These are between other nodes and belong to none of them. */
 function blankHereDocs({ forEachChild }: ShellParser, script: SyntaxNode, text: string): string {
   if (!text.includes("<<")) return text;
   let source = text;
@@ -90,7 +90,7 @@ function blankHereDocs({ forEachChild }: ShellParser, script: SyntaxNode, text: 
 }
 
 function walk(reading: ShellReading, parser: ShellParser, node: SyntaxNode, above: ShellPosition): void {
-  const position = placeOf(node, above);
+  const position = findPosition(node, above);
   if (position.nodes > nodesDeep) doubt("it is nested too deeply");
   if (node.type === "Script" && node.errors !== undefined && node.errors.length > 0)
     doubt(node.errors[0]?.message ?? "it cannot be read");
@@ -105,7 +105,7 @@ function walk(reading: ShellReading, parser: ShellParser, node: SyntaxNode, abov
 }
 
 /** The position of a node, from the position of its parent. */
-function placeOf(node: SyntaxNode, position: ShellPosition): ShellPosition {
+function findPosition(node: SyntaxNode, position: ShellPosition): ShellPosition {
   switch (node.type) {
     case "Script":
       if (node.source === undefined) return position;

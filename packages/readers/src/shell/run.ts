@@ -152,13 +152,13 @@ function readWrapped(
   }
   if (wrapper.joined === true) return readJoined(reading, name, command, call);
   const words =
-    wrapper.places === undefined
+    wrapper.placeholderOptions === undefined
       ? command
       : placeholder === undefined
         ? [...command, putIn("{}")]
         : command.map((arg) => markPlaceholder(arg, placeholder));
   // The command that `xargs` runs reads another input.
-  const input = wrapper.places === undefined ? call.input : "elsewhere";
+  const input = wrapper.placeholderOptions === undefined ? call.input : "elsewhere";
   readCall(reading, { words, input, variables, wrapper: name, calls: call.calls + 1 });
 }
 
@@ -207,7 +207,7 @@ function readTrap(reading: ShellReading, args: readonly Arg[], call: CommandInvo
 
 function readFind(reading: ShellReading, args: readonly Arg[], call: CommandInvocation): void {
   checkPatternOptions("find", args);
-  // A word that becomes several may hold `-exec`.
+  // A word that becomes several may contain `-exec`.
   for (const arg of args) noteSplit(reading, arg);
   const ends = args.filter(({ text }) => text === ";" || text === "+").length;
   const commands = args.filter(({ text }) => /^-(?:exec|execdir|ok|okdir)$/.test(text)).length;

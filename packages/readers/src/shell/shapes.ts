@@ -104,7 +104,7 @@ const around: Readonly<Partial<Record<SyntaxNode["type"], Matcher>>> = {
 };
 
 /**
- * The place of plain text: outside of quotes, in double quotes, in a here-document, or after the operator of
+ * The context of plain text: outside of quotes, in double quotes, in a here-document, or after the operator of
  * `${x:-...}`.
  */
 export type Context = "bare" | "quoted" | "document" | "operand" | "quotedOperand";
@@ -151,7 +151,7 @@ export function contextBelow(node: SyntaxNode, context: Context): Context {
 export interface Spelling {
   readonly shapes: Shapes;
   readonly context: Context;
-  /** The text that the positions of the node refer to, with blanks in place of here-documents. */
+  /** The text that the positions of the node refer to, with blanks instead of here-documents. */
   readonly source: string;
 }
 
@@ -215,7 +215,7 @@ function between(text: string, opening: string, closing: string): string {
   return from < 0 || to < from ? "" : text.slice(from + 1, to);
 }
 
-/** Patterns must be linear: no two ways to read one text, and nothing that is searched again from each place. */
+/** Patterns must be linear: no two ways to read one text, and nothing that is searched again from each position. */
 function matcher(pattern: string): (raw: string) => boolean {
   const whole = new RegExp(`^(?:${pattern})$`);
   return (raw) => whole.test(raw);

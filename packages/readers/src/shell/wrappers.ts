@@ -17,7 +17,7 @@ export interface Wrapper {
   /** The words are joined by spaces, and a shell reads them. */
   readonly joined?: boolean;
   /** Words are added to the command at run time: at the value of one of these options, or at its end. */
-  readonly places?: string;
+  readonly placeholderOptions?: string;
   /** A lone `-` is an option. */
   readonly dash?: boolean;
   /** Without a command it runs a shell, which reads commands from standard input. */
@@ -76,7 +76,7 @@ export const wrappers: ReadonlyMap<string, Wrapper> = new Map(
         "null open-tty interactive no-run-if-empty verbose exit show-limits " +
         "arg-file: delimiter: max-args: max-procs: max-chars: process-slot-var: eof:: replace:: max-lines::",
       queries: "--help --version",
-      places: "-I -J -i --replace",
+      placeholderOptions: "-I -J -i --replace",
     },
     watch: {
       short: "bcdegtxrpwCn:q:s:",
@@ -223,7 +223,7 @@ function readOption(name: string, wrapper: Wrapper, arg: Arg, next: Arg | undefi
       return {
         words: isNext ? 2 : 1,
         isQuery,
-        ...(isIn(wrapper.places, option) && { placeholder: placeholder === "" ? "{}" : placeholder }),
+        ...(isIn(wrapper.placeholderOptions, option) && { placeholder: placeholder === "" ? "{}" : placeholder }),
       };
     }
     const isFlag = colons === "" && (isLong ? value === undefined : known);

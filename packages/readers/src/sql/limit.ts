@@ -57,7 +57,7 @@ function callsIn(targets: Tree): readonly SqlCall[] | undefined {
     if (dotted !== undefined || isDotted(rest["ColumnRef"])) return undefined;
     if (call !== undefined) {
       calls.push(callOf(call as Fields));
-      // The arguments, the filter, the order and the window may hold calls.
+      // The arguments, the filter, the order and the window may contain calls.
       const { funcname: _, ...inner } = call as Fields;
       stack.push(...Object.values(inner));
     }

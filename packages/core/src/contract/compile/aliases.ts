@@ -23,7 +23,7 @@ export function readAliases(documents: readonly ContractDocument[], report: Repo
             "alias",
             span,
             `\`${text}\` is already an alias of \`${known.tool}\``,
-            `one name means one tool; ${placeOf(known.span)} has it first`,
+            `one name means one tool; ${describeLine(known.span)} has it first`,
           );
         else if (known === undefined) found.set(text, { tool, span });
       }
@@ -32,7 +32,7 @@ export function readAliases(documents: readonly ContractDocument[], report: Repo
   return new Map([...found].map(([alias, { tool }]) => [alias, tool]));
 }
 
-function placeOf({ file, from }: Span): string {
+function describeLine({ file, from }: Span): string {
   return `line ${position(file, from).line} of ${file.name}`;
 }
 

@@ -13,7 +13,7 @@ export type Bound = "least" | "most" | "present" | "same";
 type Direction = -1 | 0 | 1;
 
 /**
- * The members that a condition reads, each with its bound, without those that may differ. The bounds hold only for
+ * The members that a condition reads, each with its bound, without those that may differ. The bounds are valid only for
  * numbers that are not negative: a call with others is bound to be the same.
  *
  * @param isFree whether a member may differ
@@ -43,9 +43,9 @@ export function mergedBound(one: Bound | undefined, other: Bound): Bound {
 }
 
 function visit(core: Core, direction: Direction, read: BoundCollector): void {
-  const asked = findPresencePath(core);
-  const path = asked ?? memberPath(core);
-  if (path !== undefined) return read.found(path, asked === undefined ? boundOf(core, direction) : "present");
+  const presence = findPresencePath(core);
+  const path = presence ?? memberPath(core);
+  if (path !== undefined) return read.found(path, presence === undefined ? boundOf(core, direction) : "present");
   const turns = turnsOf(core, read);
   for (const [index, part] of children(core).entries())
     visit(part, (direction * (turns[index] ?? 0)) as Direction, read);

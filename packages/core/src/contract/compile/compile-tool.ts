@@ -216,8 +216,8 @@ export class ToolCompiler {
       this.cost += worstCost(core);
       for (const node of walk(core))
         if (node.op === "counter" && !this.reads.has(node.name)) this.reads.set(node.name, []);
-      for (const asked of membershipQueries(core, this.#scope.report, { observed }))
-        this.reads.get(asked.counter)?.push(asked);
+      for (const query of membershipQueries(core, this.#scope.report, { observed }))
+        this.reads.get(query.counter)?.push(query);
     }
   }
 }

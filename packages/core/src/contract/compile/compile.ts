@@ -202,7 +202,7 @@ function link({ files, mandate, contracts, report, options }: Sources): PolicySe
     documents,
     tools,
     aliases: readAliases(documents, report),
-    counters: compilers.flatMap((compiler) => [...compiler.counters.values(), ...compiler.held.values()]),
+    counters: compilers.flatMap((compiler) => [...compiler.counters.values(), ...compiler.reserved.values()]),
     sensitive: nothingSensitive,
     approvals: readSettings(mandate?.approvals, report),
     functions: new Set(compilers.flatMap((compiler) => [...compiler.calls])),
@@ -265,8 +265,8 @@ const noFields: RecordType = { kind: "record", fields: new Map(), others: undefi
 /** Compiles one contract; `tools` returns its part of each tool's plan. */
 class ContractCompiler {
   readonly counters = new Map<string, Counter>();
-  /** By name: the parts of counters that parked calls hold, if an expression reads them. */
-  readonly held = new Map<string, Counter>();
+  /** By name: the parts of counters that parked calls reserve, if an expression reads them. */
+  readonly reserved = new Map<string, Counter>();
   readonly calls = new Set<ContractFunction>();
   readonly #options: CompileOptions;
   readonly #document: ContractDocument;
@@ -300,7 +300,7 @@ class ContractCompiler {
   }
 
   tools(): readonly ToolPlan[] {
-    // A tool holds amounts under a part that only another tool reads, so all expressions are checked before any plan.
+    // A tool reserves amounts under a part that only another tool reads, so all expressions are checked before any plan.
     const plans = [...this.#document.tools.keys()].map((tool) => this.#tool(tool)).map((planned) => planned());
     if (this.#report.size === 0) this.#checkUnusedLets();
     return plans;
@@ -452,7 +452,7 @@ class ContractCompiler {
       terms,
     };
     for (const [name, counter] of this.counters)
-      if (compiler.reads.has(reservedName(counter.name))) this.held.set(name, reservedPart(counter));
+      if (compiler.reads.has(reservedName(counter.name))) this.reserved.set(name, reservedPart(counter));
     const observing = route.rules.filter(({ observed }) => observed);
     const decidesAlone =
       route.otherwise !== "ESCALATE" && !rules.some(({ verdict, observed }) => verdict === "ESCALATE" && !observed);
@@ -485,13 +485,13 @@ class ContractCompiler {
     const writers: CounterWriter[] = [];
     const readers = new Map<string, CounterReader>();
     const ownScope: Scope = { ...scope, counters: undefined };
-    for (const [name, counter] of [...this.counters, ...this.held]) {
+    for (const [name, counter] of [...this.counters, ...this.reserved]) {
       const document = this.#document.counters.get(name);
       if (document === undefined) continue;
       if (counter.of.includes(tool)) writers.push(planWriter(counter, document, ownScope, early));
-      const asked = reads.get(counter.name);
-      if (asked !== undefined)
-        readers.set(counter.name, planReader(counter, document, ownScope, { facts: early, asked }));
+      const queries = reads.get(counter.name);
+      if (queries !== undefined)
+        readers.set(counter.name, planReader(counter, document, ownScope, { facts: early, queries }));
     }
     return { writers: distinct(writers), readers };
   }

@@ -55,7 +55,7 @@ export interface CounterReader {
   readonly counter: Counter;
   readonly key: KeyPlan;
   /** For a counter that remembers: the values that the rules may look up. */
-  readonly asked: ((contexts: LookupContexts) => CollectedValues) | undefined;
+  readonly collectValues: ((contexts: LookupContexts) => CollectedValues) | undefined;
   /** The parts of its key, and the time up to which events are dropped. */
   readonly per: readonly KeyPart[];
   readonly since: Core | undefined;
@@ -304,12 +304,13 @@ export function planReader(
   counter: Counter,
   document: CounterDocument,
   scope: Scope,
-  { facts, asked: values }: { readonly facts: Facts; readonly asked: readonly MembershipQuery[] },
+  { facts, queries }: { readonly facts: Facts; readonly queries: readonly MembershipQuery[] },
 ): CounterReader {
   const per = checkKey(document.per, scope, facts);
   const key = planKey(per, scope);
-  const asked = counter.remembers && scope.report.size === 0 ? planCollectors(values) : undefined;
-  if (document.since === undefined) return { counter, key, asked, per, since: undefined, settledThrough: undefined };
+  const collectValues = counter.remembers && scope.report.size === 0 ? planCollectors(queries) : undefined;
+  if (document.since === undefined)
+    return { counter, key, collectValues, per, since: undefined, settledThrough: undefined };
   const { core } = checkExpression(document.since.syntax, scope, facts);
   if (!["number", "timestamp", "broken"].includes(core.type.kind)) {
     scope.report.add("type", core.span, "`since` is a time: seconds since the epoch, or a timestamp");
@@ -318,7 +319,7 @@ export function planReader(
   return {
     counter,
     key,
-    asked,
+    collectValues,
     per,
     since: core,
     settledThrough: planIfValid(

@@ -58,9 +58,9 @@ export interface LookupContexts {
  * Finds every value that the rules may look up. Deciding rules come first, so observing rules take nothing from them.
  * It skips a value that cannot be evaluated: the rule that looks it up then fails.
  */
-export function planCollectors(asked: readonly MembershipQuery[]): (contexts: LookupContexts) => CollectedValues {
+export function planCollectors(queries: readonly MembershipQuery[]): (contexts: LookupContexts) => CollectedValues {
   const collectors = (of: boolean): readonly Collector[] =>
-    asked.filter(({ observed }) => observed === of).map(({ value, folds }) => planCollector(plan(value), folds));
+    queries.filter(({ observed }) => observed === of).map(({ value, folds }) => planCollector(plan(value), folds));
   const [first, second] = [collectors(false), collectors(true)];
   return ({ deciding, observing }) => {
     const values = new Set<string>();

@@ -17,10 +17,10 @@ export interface ReadMember {
 export function readMembers(cores: readonly Core[]): readonly ReadMember[] {
   const found: ReadMember[] = [];
   const visit = (core: Core): void => {
-    const asked = findPresencePath(core);
-    const path = asked ?? memberPath(core);
+    const presence = findPresencePath(core);
+    const path = presence ?? memberPath(core);
     if (path !== undefined) {
-      found.push({ path, type: core.type, isPresence: asked !== undefined });
+      found.push({ path, type: core.type, isPresence: presence !== undefined });
       return;
     }
     for (const child of children(core)) visit(child);

@@ -35,7 +35,7 @@ export function readSensitive(contracts: readonly ContractDocument[], report: Re
           "too-large",
           first.span,
           `contracts together list over ${sensitiveMax} sensitive members of \`${tool}\``,
-          "list an object that holds several of them",
+          "list an object that contains several of them",
         );
       if (together.length > 0) found.set(tool, together);
     }
@@ -63,7 +63,7 @@ function namesOf(contract: ContractDocument, report: Report): readonly string[] 
       "too-large",
       past.span,
       `over ${sensitiveMax} members under \`sensitive:\``,
-      "list an object that holds several of them",
+      "list an object that contains several of them",
     );
   for (const [at, name] of listed.entries()) {
     if (!isName(name, report) || !standsAlone(name, at, listed, report)) continue;

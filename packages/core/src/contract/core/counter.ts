@@ -3,7 +3,7 @@ import { calendarStart, type Calendar } from "../value/time.ts";
 
 /** The calls that a counter counts, by their answer or their decision. */
 export const countings = ["attempts", "released", "possible", "blocked", "escalated", "done"] as const;
-/** `held` is the part of a `possible` counter that parked calls hold; no contract writes it. */
+/** `held` is the part of a `possible` counter that parked calls reserve; no contract writes it. */
 export type CountingKind = (typeof countings)[number] | "held";
 
 /** A counter in force: one concept for velocity, budgets and sequences of calls. */
@@ -16,7 +16,7 @@ export interface Counter {
   readonly identity: string;
   readonly of: readonly string[];
   readonly counting: CountingKind;
-  /** True if parked calls hold amounts in it. */
+  /** True if parked calls reserve amounts in it. */
   readonly mayReserve: boolean;
   readonly window: Window;
   /** It adds up a `sum`; any other counter counts calls, in whole numbers. */
@@ -33,14 +33,14 @@ export interface Counter {
   readonly startsEmpty: boolean;
 }
 
-/** The name of the part of a counter that parked calls hold, such as `payments.spent.held`. */
+/** The name of the part of a counter that parked calls reserve, such as `payments.spent.held`. */
 export function reservedName(counter: string): string {
   return `${counter}.held`;
 }
 
 /**
- * The part of a `possible` counter that parked calls hold. It is a counter of its own: it has no events, and each amount
- * that the counter holds is held under it too. So both end together.
+ * The part of a `possible` counter that parked calls reserve. It is a counter of its own: it has no events, and each amount
+ * that the counter reserves is reserved under it too. So both end together.
  */
 export function reservedPart(counter: Counter): Counter {
   const definition = JSON.parse(counter.identity) as Readonly<Record<string, Canonical>>;

@@ -45,7 +45,7 @@ export const defaultTerms: ApprovalTerms = {
   free: [],
 };
 
-/** The strictest of several approvals' terms: each group's quorum is needed, and the shortest times hold. */
+/** The strictest of several approvals' terms: each group's quorum is needed, and the shortest times apply. */
 export interface CombinedTerms extends Omit<ApprovalTerms, "by" | "of" | "drift" | "free" | "grants"> {
   /** Each must be met. One person counts for several. */
   readonly needs: readonly Pick<ApprovalTerms, "by" | "of">[];

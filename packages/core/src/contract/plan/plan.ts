@@ -43,7 +43,7 @@ function noCounter(name: string): never {
   throw new EvaluationError(`the counter ${name} cannot be read here`);
 }
 
-/** The results of parsers in one decision, by place and by text. */
+/** The results of parsers in one decision, by span and by text. */
 type ParserResults = Map<string, Value | EvaluationError>;
 
 /** The context of an evaluation: one call, its facts, the counters that it reads and the time. */
@@ -193,7 +193,7 @@ function planCall({ run, cost = costOfArguments }: ContractFunction, args: reado
 }
 
 /**
- * A call of a parser: a decision parses a text once. The result is found again by its place, which all uses of a `let:`
+ * A call of a parser: a decision parses a text once. The result is found again by its span, which all uses of a `let:`
  * share, or else by its texts.
  */
 function planParser(core: CallCore, args: readonly Plan[]): Plan {
@@ -210,13 +210,13 @@ function planParser(core: CallCore, args: readonly Plan[]): Plan {
   };
   const isFixed = ![...walk(core)].some(({ op }) => op === "variable");
   const { file, from, to } = core.span;
-  const place = `${file.name}:${from}:${to}`;
+  const spanKey = `${file.name}:${from}:${to}`;
   return (context) => {
     const parsed = (context.parsed ??= new Map());
-    let found = isFixed ? parsed.get(place) : undefined;
+    let found = isFixed ? parsed.get(spanKey) : undefined;
     if (found === undefined) {
       found = parse(context, parsed);
-      if (isFixed) parsed.set(place, found);
+      if (isFixed) parsed.set(spanKey, found);
     }
     if (found instanceof EvaluationError) throw found;
     return found;

@@ -113,14 +113,14 @@ export function isCounted({ counting }: Counter, { verdict, answered, how, isDon
     case "released":
       return answered === "ALLOW";
     case "possible":
-      // A call that waits already, or that nobody put on a list, holds nothing.
+      // A call that waits already, or that nobody put on a list, reserves nothing.
       return answered === "ALLOW" || (answered === "ESCALATE" && how !== "attached" && how !== "capped");
     case "held":
       return how === "opened";
     case "blocked":
       return verdict === "BLOCK";
     case "escalated":
-      // A call counts when it is first put before a person, not each time that it is asked.
+      // A call counts when it is first put before a person, not each time that it is sent.
       return verdict === "ESCALATE" && (how === undefined || how === "opened" || how === "capped");
     case "done":
       return answered === "ALLOW" && isDone === true;

@@ -15,7 +15,7 @@ export interface CounterUpdate {
   readonly key: string;
   /** A decimal. */
   readonly amount: string;
-  /** True if the amount is held until a person decides the call. */
+  /** True if the amount is reserved until a person decides the call. */
   readonly held?: true;
 }
 
@@ -52,7 +52,7 @@ export interface LookupPlan {
 /** The source of a counter's value: a lookup, one lookup for each value, no lookup (no session), or an error. */
 type CounterSource =
   | { readonly lookup: number }
-  | { readonly asked: ReadonlyMap<string, number>; readonly complete: boolean }
+  | { readonly byValue: ReadonlyMap<string, number>; readonly complete: boolean }
   | { readonly error: string }
   | "nothing";
 
@@ -73,7 +73,7 @@ export function planLookups(prepared: Prepared, now: number): LookupPlan {
 }
 
 function source(
-  { counter, key, asked, settledThrough }: CounterReader,
+  { counter, key, collectValues, settledThrough }: CounterReader,
   { caller }: Prepared,
   contexts: LookupContexts,
   lookups: Lookup[],
@@ -84,23 +84,23 @@ function source(
     if (under === null) return "nothing";
     const start = windowStart(counter.window, context.now);
     const after = settledThrough === undefined ? start : Math.max(start, settledThrough(context));
-    if (asked === undefined) return { lookup: lookups.push({ counter, key: keyText(under), after }) - 1 };
-    const { values, complete } = asked(contexts);
-    const places = [...values].map((value): readonly [string, number] => [
+    if (collectValues === undefined) return { lookup: lookups.push({ counter, key: keyText(under), after }) - 1 };
+    const { values, complete } = collectValues(contexts);
+    const entries = [...values].map((value): readonly [string, number] => [
       value,
       lookups.push({ counter, key: keyText(under, value), after }) - 1,
     ]);
-    return { asked: new Map(places), complete };
+    return { byValue: new Map(entries), complete };
   } catch (error) {
     return { error: evaluationMessage(error) };
   }
 }
 
-/** The places in `lookups` that a counter's value comes from. */
+/** The indexes in `lookups` that a counter's value comes from. */
 export function lookupsOf({ sources }: LookupPlan, counter: string): readonly number[] {
   const from = sources.get(counter);
   if (from === undefined || from === "nothing" || "error" in from) return [];
-  return "lookup" in from ? [from.lookup] : [...from.asked.values()];
+  return "lookup" in from ? [from.lookup] : [...from.byValue.values()];
 }
 
 /**
@@ -126,14 +126,14 @@ export function counterValues(
       const from = sourceOf(sources, name);
       if (from === "nothing") return false;
       const text = valueText(value);
-      const places = "asked" in from ? [...from.asked.keys()] : [];
-      const lookup = "asked" in from ? from.asked.get(text) : undefined;
-      if (lookup === undefined && "asked" in from && !from.complete)
+      const texts = "byValue" in from ? [...from.byValue.keys()] : [];
+      const lookup = "byValue" in from ? from.byValue.get(text) : undefined;
+      if (lookup === undefined && "byValue" in from && !from.complete)
         throw new EvaluationError(
           `the counter ${name} cannot be read: the call looks up over ${rememberedMax} values, or finding them takes too many steps`,
         );
       const found = requireValue(name, lookup === undefined ? undefined : values[lookup]) !== "0";
-      read.set(`${name}[${places.indexOf(text)}]`, found ? "1" : "0");
+      read.set(`${name}[${texts.indexOf(text)}]`, found ? "1" : "0");
       return found;
     },
   };

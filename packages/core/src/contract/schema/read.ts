@@ -40,14 +40,14 @@ export type SchemaRole = "input" | "platform";
 /** Compiles the published subset of JSON Schema 2020-12. Problems go to the report. */
 export function readSchema(
   node: YamlNode,
-  place: SchemaRole,
+  role: SchemaRole,
   budget: Budget,
   report: Report,
 ): Schema & { readonly type: RecordType } {
-  const schema = new SchemaReader(node, place, budget, report).root();
+  const schema = new SchemaReader(node, role, budget, report).root();
   if (schema.type.kind === "record") return { type: schema.type, validate: schema.validate };
   if (schema.type.kind !== "broken") {
-    report.add("schema", node.span, `\`${place}\` is always an object`, "write `type: object` and its `properties`");
+    report.add("schema", node.span, `\`${role}\` is always an object`, "write `type: object` and its `properties`");
   }
   return { type: { kind: "record", fields: new Map(), others: broken, open: false }, validate: schema.validate };
 }
@@ -58,14 +58,14 @@ const unread: Schema = { type: broken, validate: () => undefined };
 
 class SchemaReader {
   readonly #root: YamlNode;
-  readonly #place: SchemaRole;
+  readonly #role: SchemaRole;
   readonly #budget: Budget;
   readonly #report: Report;
   readonly #open: string[] = [];
 
-  constructor(root: YamlNode, place: SchemaRole, budget: Budget, report: Report) {
+  constructor(root: YamlNode, role: SchemaRole, budget: Budget, report: Report) {
     this.#root = root;
-    this.#place = place;
+    this.#role = role;
     this.#budget = budget;
     this.#report = report;
   }
@@ -74,7 +74,7 @@ class SchemaReader {
     const schema = this.#schema(this.#root);
     const properties = memberOf(this.#root, "properties");
     const present = properties?.kind === "map" ? properties.entries.get("present") : undefined;
-    if (this.#place === "platform" && present !== undefined) {
+    if (this.#role === "platform" && present !== undefined) {
       this.#report.add(
         "reserved-name",
         present.key.span,
@@ -189,7 +189,7 @@ class SchemaReader {
   #others(node: YamlMap): { readonly others: Validator | undefined; readonly type: Type | undefined } {
     const entry = node.entries.get("additionalProperties");
     if (entry === undefined) {
-      if (this.#place === "input") {
+      if (this.#role === "input") {
         const span = node.entries.get("type")?.key.span ?? node.span;
         this.#report.add(
           "open-object",

@@ -28,7 +28,7 @@ const table = {
   schema: "A schema is outside the published subset of JSON Schema.",
   sensitive: "A name under `sensitive` is not a member, is listed twice, or is inside another one or inside a list.",
   "shadowed-name": "A name has a meaning here already.",
-  shape: "A map, a list or a single value is in the place of another kind.",
+  shape: "A map, a list or a single value is written where another kind is needed.",
   syntax: "The expression cannot be read.",
   "too-large": "A limit on the size of files, expressions or schemas is exceeded.",
   twice: "Two contracts or two rules have one name.",

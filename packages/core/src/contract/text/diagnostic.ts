@@ -23,7 +23,7 @@ export interface Diagnostic {
   readonly hint?: string;
 }
 
-/** Collects the diagnostics of a compilation; keeps the same one at the same place once. */
+/** Collects the diagnostics of a compilation; keeps the same one at the same span once. */
 export class Report {
   readonly #found = new Map<string, Diagnostic>();
 
@@ -68,7 +68,7 @@ function linesOf(file: SourceFile): LineCounter {
 }
 
 /**
- * A diagnostic for a terminal: message, place, the line with carets under the span, the hint.
+ * A diagnostic for a terminal: message, position, the line with carets under the span, the hint.
  *
  *     error[unknown-field]: `platform` has no member `monthy_spend_usd`
  *       --> contracts/payments.yaml:41:24
@@ -83,7 +83,7 @@ export function renderDiagnostic({ code, message, span, hint }: Diagnostic): str
   return [`error[${code}]: ${message}`, ...renderPlace(span), ...help].join("\n");
 }
 
-/** A place for a terminal: its name, and the line with carets under the span. */
+/** A span for a terminal: its name, and the line with carets under the span. */
 export function renderPlace({ file, from, to }: Span): readonly string[] {
   const { line, column } = position(file, from);
   const { lineStarts } = linesOf(file);

@@ -5,7 +5,7 @@ import type { Syntax } from "./syntax.ts";
 import type { YamlMap, YamlNode, YamlScalar } from "./yaml.ts";
 
 /**
- * A contract as it was written: its parts with their places; names are not resolved, nothing is checked across parts.
+ * A contract as it was written: its parts with their spans; names are not resolved, nothing is checked across parts.
  */
 export interface ContractDocument {
   readonly file: SourceFile;

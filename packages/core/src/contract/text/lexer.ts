@@ -2,7 +2,7 @@ import { quote, parseNumber, Decimal } from "../../wire/mod.ts";
 import type { Report, SourceFile, Span } from "./diagnostic.ts";
 import type { Value } from "../value/value.ts";
 
-/** The text of an expression, and the place of each of its units in the file. */
+/** The text of an expression, and the offset of each of its units in the file. */
 export interface ExpressionText {
   readonly file: SourceFile;
   readonly text: string;
@@ -56,7 +56,7 @@ export function tokenize(source: ExpressionText, report: Report): readonly Token
   return tokens;
 }
 
-/** The text that a sticky pattern matches at a place. */
+/** The text that a sticky pattern matches at an offset. */
 function matchAt(pattern: RegExp, text: string, at: number): string | undefined {
   pattern.lastIndex = at;
   return pattern.exec(text)?.[0];

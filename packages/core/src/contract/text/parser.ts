@@ -257,7 +257,7 @@ class Parser {
     return this.#accept(mark);
   }
 
-  /** Reports an unexpected token and skips to a place where an enclosing construct can continue. */
+  /** Reports an unexpected token and skips to a token where an enclosing construct can continue. */
   #reportUnexpected(token: Token, expected: string): Syntax {
     const found = token.kind === "end" ? "the expression ends" : `found \`${token.text}\``;
     const hint = hintFor(token, expected, this.#tokens[this.#next - 1]);

@@ -2,8 +2,8 @@
 export type ScalarStyle = "plain" | "single" | "double" | "block";
 
 /**
- * The place of each UTF-16 unit of a scalar's value in `raw`, the scalar as written, and one more for its end. Accounts
- * for quotes, escapes, folded lines and indentation (YAML 1.2.2, sections 7.3 and 8.1). If a place cannot be found, it
+ * The offset of each UTF-16 unit of a scalar's value in `raw`, the scalar as written, and one more for its end. Accounts
+ * for quotes, escapes, folded lines and indentation (YAML 1.2.2, sections 7.3 and 8.1). If an offset cannot be found, it
  * is the scalar's start.
  */
 export function scalarOffsets(raw: string, style: ScalarStyle, value: string): readonly number[] {

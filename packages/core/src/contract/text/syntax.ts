@@ -1,7 +1,7 @@
 import type { Span } from "./diagnostic.ts";
 import type { Value } from "../value/value.ts";
 
-/** An expression as it was written (CEL's grammar). Every node has its place in the file. */
+/** An expression as it was written (CEL's grammar). Every node has its span in the file. */
 export type Syntax =
   | { readonly kind: "literal"; readonly span: Span; readonly value: Value }
   | { readonly kind: "name"; readonly span: Span; readonly name: string }

@@ -64,7 +64,7 @@ export function repair(text: string, slips: readonly Slip[]): RepairedText {
   }
   copy(at, text.length);
   offsets.push(text.length);
-  return { text: pieces.join(""), original: (place) => offsets[Math.min(place, offsets.length - 1)] ?? text.length };
+  return { text: pieces.join(""), original: (offset) => offsets[Math.min(offset, offsets.length - 1)] ?? text.length };
 }
 
 /** The offset of each unit of a fix in the text: added and doubled quotes are at the unit after them. */

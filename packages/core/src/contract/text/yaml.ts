@@ -4,7 +4,7 @@ import type { Report, SourceFile, Span } from "./diagnostic.ts";
 import { scalarOffsets, type ScalarStyle } from "./scalar-offsets.ts";
 
 /**
- * YAML reduced to JSON's model (YAML 1.2.2, JSON schema). Scalars keep their place and their text, and numbers are
+ * YAML reduced to JSON's model (YAML 1.2.2, JSON schema). Scalars keep their span and their text, and numbers are
  * exact. Values that YAML 1.1 reads differently must be quoted.
  */
 export type YamlNode = YamlScalar | YamlList | YamlMap;

@@ -102,8 +102,8 @@ export function exactText(a: Exact): string {
   for (; rest % 2n === 0n; rest /= 2n) twos += 1;
   for (; rest % 5n === 0n; rest /= 5n) fives += 1;
   if (rest !== 1n) return `${x.numerator}/${x.denominator}`;
-  const places = Math.max(twos, fives);
-  return decimalText((x.numerator * 10n ** BigInt(places)) / x.denominator, -places);
+  const digits = Math.max(twos, fives);
+  return decimalText((x.numerator * 10n ** BigInt(digits)) / x.denominator, -digits);
 }
 
 function fraction(a: Exact): Fraction {

@@ -30,8 +30,15 @@ const hourMs = 3_600_000;
  */
 export function storedApproval(approval: Approval, digest: (text: string) => string): StoredApproval {
   const { row, key, session, status, asking } = approval;
-  const place = digest(sessionName(key, session));
-  return { seq: row, attach: asking.attach, key, place, status, ends: endOf(approval), record: progressText(approval) };
+  return {
+    seq: row,
+    attach: asking.attach,
+    key,
+    place: digest(sessionName(key, session)),
+    status,
+    ends: endOf(approval),
+    record: progressText(approval),
+  };
 }
 
 /** Reads approvals from the rows that asked and from the table. The table has only denials of erased rows. */
@@ -71,13 +78,13 @@ export function readJudgement(evidence: string): RecordedJudgement | undefined {
   return outcomeOf(evidence)?.asked;
 }
 
-/** The row whose approval a check ends: the call used it, opened another in its place, or ran under a grant. */
+/** The row whose approval a check ends: the call used it, opened another instead, or ran under a grant. */
 export function findEndedApproval({ how, approval }: RecordedJudgement): number | undefined {
   return how === "used" || how === "opened" || how === "grant" ? approval : undefined;
 }
 
 /** The rules because of which a person was asked, with the digests of their meanings, if the row of the call says so. */
-export function askedCauses(evidence: string): ApprovalRequest["causes"] | undefined {
+export function readCauses(evidence: string): ApprovalRequest["causes"] | undefined {
   const outcome = outcomeOf(evidence);
   return outcome?.approval?.causes ?? outcome?.asked?.causes;
 }

@@ -104,7 +104,7 @@ export class MissingParts {
   readonly #combinations: (readonly number[])[] = [[]];
   readonly #numbers = new Map<string, number>([["", 0]]);
   readonly #names: PartName[] = [];
-  readonly #places = new Map<PartName, number>();
+  readonly #indexes = new Map<PartName, number>();
 
   /**
    * Takes a valid row and its missing parts.
@@ -125,11 +125,11 @@ export class MissingParts {
   get first(): Finding | undefined {
     const chunks = [...this.#chunks].toSorted(([a], [b]) => a - b);
     for (const [number, chunk] of chunks) {
-      const place = chunk.findIndex((combination) => combination !== 0);
-      if (place === -1) continue;
+      const offset = chunk.findIndex((combination) => combination !== 0);
+      if (offset === -1) continue;
       const problem = "a part of the evidence is missing, and no row records its erasure";
-      const found = `no ${this.#namesOf(chunk[place] ?? 0).join(", ")}`;
-      return { code: "erasure", seq: number * chunkRows + place, problem, expected: "all its parts", found };
+      const found = `no ${this.#namesOf(chunk[offset] ?? 0).join(", ")}`;
+      return { code: "erasure", seq: number * chunkRows + offset, problem, expected: "all its parts", found };
     }
     return undefined;
   }
@@ -142,21 +142,21 @@ export class MissingParts {
 
   #numberOf(parts: readonly PartName[]): number {
     // The ledger of a stranger may lack any combination of members. So a combination has numbers, not long names.
-    const combination = parts.map((part) => this.#placeOf(part));
+    const combination = parts.map((part) => this.#indexOf(part));
     const key = combination.join();
     const number = this.#numbers.get(key) ?? this.#combinations.push(combination) - 1;
     this.#numbers.set(key, number);
     return number;
   }
 
-  #placeOf(part: PartName): number {
-    const place = this.#places.get(part) ?? this.#names.push(part) - 1;
-    this.#places.set(part, place);
-    return place;
+  #indexOf(part: PartName): number {
+    const index = this.#indexes.get(part) ?? this.#names.push(part) - 1;
+    this.#indexes.set(part, index);
+    return index;
   }
 
   #namesOf(combination: number): readonly PartName[] {
-    return (this.#combinations[combination] ?? []).map((place) => this.#names[place] as PartName);
+    return (this.#combinations[combination] ?? []).map((index) => this.#names[index] as PartName);
   }
 
   #strike({ parts, rows }: Erasure): undefined {

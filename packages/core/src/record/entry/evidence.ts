@@ -81,7 +81,7 @@ function withReferences(text: string, name: FixedPart, members: readonly Apart[]
   return within.reduce((rest, { from, to, reference }) => rest.slice(0, from) + reference + rest.slice(to), text);
 }
 
-// The evidence of a row is copied here once and hashed in place.
+// The evidence of a row is copied here once and hashed here.
 const bytes = Buffer.alloc(65_536);
 
 /**
@@ -93,10 +93,10 @@ export function evidenceDigest(stored: StoredEvidence): string | undefined {
   if (isShort && bytes.write(stored) !== stored.length) return undefined;
   const digests: string[] = [];
   let before = "";
-  for (let [place, from] = [0, 0]; from <= stored.length; place += 1) {
+  for (let [index, from] = [0, 0]; from <= stored.length; index += 1) {
     const next = stored.indexOf(separator, from);
     const to = next === -1 ? stored.length : next;
-    const name = partNames[place];
+    const name = partNames[index];
     if (stored.startsWith("!", from) || name === undefined) {
       const part = stored.slice(from, to);
       const member = name === undefined ? memberOf(part) : undefined;
@@ -160,7 +160,7 @@ export function wholeText(stored: StoredEvidence, name: FixedPart): string | und
   return missingParts(stored).some((missing) => covers([name], missing)) ? undefined : partText(stored, name);
 }
 
-/** Returns the stored text, with references in place of sensitive members. */
+/** Returns the stored text, with references instead of sensitive members. */
 export function writtenText(stored: StoredEvidence, name: FixedPart): string | undefined {
   return valueText(partAt(stored, name), name);
 }

@@ -14,7 +14,7 @@ import {
   wholeScope,
 } from "../../approvals/mod.ts";
 import { canonical, readJson, type Canonical, type JsonObject } from "../../wire/mod.ts";
-import { actOf, askedCauses, endedBy, isLoss } from "./approval-rows.ts";
+import { actOf, readCauses, endedBy, isLoss } from "./approval-rows.ts";
 import { eraseAct } from "./erasure.ts";
 import { partText, wholeText } from "./evidence.ts";
 import { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
@@ -60,8 +60,8 @@ export function withGrantRow(grants: readonly Grant[], row: StoredRow, digest: D
   if (grants.length === 0) return grants;
   const stop = stopActIn(row)?.act;
   if (stop?.act === "stop.set") {
-    const placeOf = (key: string, session: string): string => digest(sessionName(key, session));
-    return grants.filter((grant) => !endsGrant(wholeScope(stop.scope, stop.also), grant, placeOf));
+    const digestSession = (key: string, session: string): string => digest(sessionName(key, session));
+    return grants.filter((grant) => !endsGrant(wholeScope(stop.scope, stop.also), grant, digestSession));
   }
   if (leaf.act === eraseAct || isLoss(leaf, row.evidence)) {
     const erased = endedBy(leaf, row.evidence);
@@ -147,14 +147,14 @@ export function sourceNumbers(
 export function grantableCall(
   row: StoredRow,
   digest: Digester,
-  causes: Readonly<Record<string, string>> | undefined = askedCauses(row.evidence),
+  causes: Readonly<Record<string, string>> | undefined = readCauses(row.evidence),
 ): GrantableCall | undefined {
   const leaf = parseLeaf(row.leaf);
   const call = leaf && readCall(leaf, row.evidence);
   if (leaf === undefined || call === undefined || causes === undefined) return undefined;
   const key = leaf.key ?? "";
-  const place = digest(sessionName(key, call.session_id));
-  return { at: leaf.at, key, tool: call.tool, place, causes, ...toSourceCall(recordedCall(row), digest) };
+  const session = digest(sessionName(key, call.session_id));
+  return { at: leaf.at, key, tool: call.tool, session, causes, ...toSourceCall(recordedCall(row), digest) };
 }
 
 /** The call that a grant was made from; undefined if a part that bounds others was erased. */

@@ -10,7 +10,7 @@
  */
 export {
   actOf,
-  askedCauses,
+  readCauses,
   readJudgement as askOf,
   findEndedApproval as endedAsk,
   endedBy,

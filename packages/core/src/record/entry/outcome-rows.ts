@@ -107,8 +107,10 @@ export function outcomeEffects(
     ...added.map(({ amount, counter, key }) => ({ amount, counter, key })),
     ...taken.map(({ amount, counter, key, seq }) => ({ amount, counter, key, withdrawn: seq })),
   ];
-  const place = ({ counter, key }: Pick<RecordedEffect, "counter" | "key">): string => `${counter} ${key}`;
+  const toSortKey = ({ counter, key }: Pick<RecordedEffect, "counter" | "key">): string => `${counter} ${key}`;
   return canonical(
-    effects.toSorted((one, other) => (place(one) < place(other) ? -1 : Number(place(one) > place(other)))),
+    effects.toSorted((one, other) =>
+      toSortKey(one) < toSortKey(other) ? -1 : Number(toSortKey(one) > toSortKey(other)),
+    ),
   );
 }

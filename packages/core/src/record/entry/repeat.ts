@@ -1,5 +1,5 @@
 /**
- * The answer of a check whose caller drew a `call_id`, so that an exact repeat of the check gets it again. It holds no
+ * The answer of a check whose caller drew a `call_id`, so that an exact repeat of the check gets it again. It contains no
  * value of the call: what the rule says is read from the check's row.
  */
 export interface RecordedAnswer {

@@ -23,7 +23,7 @@ export interface LedgerMistake {
   readonly found: string;
 }
 
-/** The codes of spec/export.md for rows and the files that hold them. */
+/** The codes of spec/export.md for rows and the files that contain them. */
 export type FindingCode =
   | "file"
   | "entry"

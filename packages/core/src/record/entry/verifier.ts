@@ -34,7 +34,7 @@ export interface LinkedRow {
 export function verifyLink(row: Pick<StoredRow, "seq" | "leaf">, before: Link, log: string): LinkedRow | Finding {
   const seq = before.seq + 1;
   const broken = brokenAt(seq);
-  if (row.seq !== seq) return broken("seq", "a row is missing or out of place", `row ${seq}`, `row ${row.seq}`);
+  if (row.seq !== seq) return broken("seq", "a row is missing or out of order", `row ${seq}`, `row ${row.seq}`);
   const leaf = parseLeaf(row.leaf);
   if (leaf === undefined)
     return broken("leaf", "the leaf is not canonical text of version 1", "a leaf", row.leaf.slice(0, 200));
@@ -204,7 +204,7 @@ export interface RecordedEffect {
   readonly amount: string;
   readonly counter: string;
   readonly key: string;
-  /** True if the amount is held until a person decides. It is not an event of the counter. */
+  /** True if the amount is reserved until a person decides. It is not an event of the counter. */
   readonly held?: true;
   /** The row whose event an outcome takes back. Then this is not an event of the counter either. */
   readonly withdrawn?: number;

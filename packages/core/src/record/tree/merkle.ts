@@ -141,7 +141,7 @@ export interface Inclusion {
 
 /** Verifies a proof of inclusion (RFC 9162, section 2.1.3.2). */
 export function isIncluded({ index, size, leaf, proof, root }: Inclusion): boolean {
-  if (!isPlace(index) || !isPlace(size) || index >= size || ![leaf, root, ...proof].every(isHash)) return false;
+  if (!isNatural(index) || !isNatural(size) || index >= size || ![leaf, root, ...proof].every(isHash)) return false;
   let [at, last] = [index, size - 1];
   let reached: Uint8Array = leaf;
   for (const sibling of proof) {
@@ -166,7 +166,7 @@ export interface Consistency {
 
 /** Verifies a proof of consistency (RFC 9162, section 2.1.4.2). The empty tree is the start of every tree. */
 export function isConsistent({ from, size, fromRoot, root, proof }: Consistency): boolean {
-  if (!isPlace(from) || !isPlace(size) || from > size || ![fromRoot, root, ...proof].every(isHash)) return false;
+  if (!isNatural(from) || !isNatural(size) || from > size || ![fromRoot, root, ...proof].every(isHash)) return false;
   if (from === size) return proof.length === 0 && areEqual(fromRoot, root);
   if (from === 0) return proof.length === 0 && areEqual(fromRoot, emptyRoot);
   const [first, ...rest] = Number.isInteger(Math.log2(from)) ? [fromRoot, ...proof] : proof;
@@ -185,7 +185,7 @@ export function isConsistent({ from, size, fromRoot, root, proof }: Consistency)
   return last === 0 && areEqual(older, fromRoot) && areEqual(newer, root);
 }
 
-function isPlace(number: number): boolean {
+function isNatural(number: number): boolean {
   return Number.isSafeInteger(number) && number >= 0;
 }
 

@@ -8,7 +8,7 @@ import {
   rowsOf,
   namesIt,
   isStopped,
-  placeName,
+  sessionToolName,
   stoppedApprovals,
   wholeScope,
   withStopAct,
@@ -172,7 +172,7 @@ export class ApprovalWalk {
       const known = this.#open.get(row);
       const after = known && applyAct(known.approval, act, { seq, at, by: key ?? "" });
       const place = after?.denial?.call?.place;
-      if (after !== undefined && place !== undefined && place !== this.#digest(placeName(after)))
+      if (after !== undefined && place !== undefined && place !== this.#digest(sessionToolName(after)))
         return unlawful(seq, "the place of the denied call", place);
       if (known === undefined)
         this.#unmet.push({ seq, row, ...(act.act === "approval.deny" && { denial: denialOf(act, { seq, at }) }) });

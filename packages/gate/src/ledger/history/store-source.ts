@@ -111,7 +111,7 @@ export class TablesSource implements WalkSource {
     if (record !== undefined) return wrongHead(record, link) ?? changedElsewhere(record, changed, from);
     const last = await this.last();
     if (last <= Number.MAX_SAFE_INTEGER) return undefined;
-    const problem = "a row is missing or out of place";
+    const problem = "a row is missing or out of order";
     return { seq: link.seq + 1, problem, expected: `row ${link.seq + 1}`, found: `row ${last}` };
   }
 

@@ -6,7 +6,7 @@ import {
   isOpen,
   judgeCall,
   openApproval,
-  placeName,
+  sessionToolName,
   readApprovalId,
   sessionName,
   statusAt,
@@ -180,7 +180,7 @@ export class BatchApprovals implements KnownApprovals {
     const { causes, grants } = asking;
     if (grants === undefined || this.#grants.size === 0) return undefined;
     const { at } = this.timed;
-    const asked = { at, key: call.keyName, tool: call.request.toolName, place: call.place, causes, ...call.compared };
+    const asked = { at, key: call.keyName, tool: call.request.toolName, session: call.place, causes, ...call.compared };
     for (const { grant, source } of this.#grants.values()) {
       const amounts = coveredAmounts(grant, asked, source);
       const quorum = amounts && this.quorum(decidedGrant(grant, asking, at));
@@ -346,7 +346,7 @@ class BatchCall implements CallJudge {
       asking,
       attach: call.attach,
       binding: (sessions) => call.binding(sessions),
-      place: () => timed.transaction.digest(placeName({ key, session, tool })),
+      sessionTool: () => timed.transaction.digest(sessionToolName({ key, session, tool })),
       subject: () => call.subject,
       grantFor: (asked) => this.#batch.grantFor(call, asked),
     };

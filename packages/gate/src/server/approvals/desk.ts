@@ -2,7 +2,7 @@ import {
   approvalId,
   isOpen,
   mayDecide,
-  placeName,
+  sessionToolName,
   readApprovalId,
   statusAt,
   withVote,
@@ -324,7 +324,7 @@ function deny(
     binding,
     decide_by,
     needs,
-    place: digest(placeName(approval)),
+    place: digest(sessionToolName(approval)),
     ...(sessions !== undefined && { sessions }),
     ...(subject !== undefined && { subject }),
   };

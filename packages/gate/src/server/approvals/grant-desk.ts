@@ -12,7 +12,7 @@ import {
   type Quorum,
   type Voter,
 } from "../../../../core/src/approvals/mod.ts";
-import { askedCauses, askOf, grantRows, type StoredRow } from "../../../../core/src/record/entry/mod.ts";
+import { readCauses, askOf, grantRows, type StoredRow } from "../../../../core/src/record/entry/mod.ts";
 import type { Ledger } from "../../ledger/mod.ts";
 import { bad, good, quote, refuse, type Canonical, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import type { Exclusive, TimedTransaction } from "../policy/active-ledger.ts";
@@ -164,7 +164,7 @@ export class GrantDesk {
     const covered: number[] = [];
     for (const row of rows.toReversed()) {
       const first = opened.get(askOf(row.evidence)?.approval ?? 0);
-      const causes = askedCauses(row.evidence) ?? askedCauses(first?.evidence ?? "");
+      const causes = readCauses(row.evidence) ?? readCauses(first?.evidence ?? "");
       const call = grantRows.grantableCall(row, digest, causes);
       const amounts = call && origin && coveredAmounts(grant, call, origin);
       if (amounts === undefined) continue;

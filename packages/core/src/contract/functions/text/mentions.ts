@@ -18,7 +18,7 @@ export const mentionFunctions: readonly ContractFunction[] = [
       ['mentions("Refund GB29, please.", "gb29")', "true"],
       ['mentions("Mail ann@example.com.evil.org", "ann@example.com")', "false"],
     ],
-    // A long name is compared again at each place of the text where it may start.
+    // A long name is compared again at each position of the text where it may start.
     cost: ([text, name]) => (text as string).length * (1 + ((name as string).length >> 6)),
     run: ([text, name]) => mentionsName(text as string, name as string),
   },

@@ -5,7 +5,7 @@ import { size, string } from "../../value/type.ts";
 import { Timestamp, type Value } from "../../value/value.ts";
 import type { ContractFunction } from "../../core/function.ts";
 
-/** Calendar dates and clock times of a place. */
+/** Calendar dates and clock times of a time zone. */
 export const calendarFunctions: readonly ContractFunction[] = [
   {
     name: "day",
