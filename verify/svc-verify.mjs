@@ -208,9 +208,9 @@ class Tree {
     if (at === 0) {
       const width = Math.min(256, Math.floor(this.size / 256 ** level) - index);
       this.tiles[level] = read(this.folder, `tile/${level}/${tileName(index / 256, width)}`, 2 ** 13, "file", row);
-      need(this.tiles[level].length === 32 * width, "tile", row, `the tile does not hold ${width} hashes`);
+      need(this.tiles[level].length === 32 * width, "tile", row, `the tile does not have ${width} hashes`);
     }
-    need(this.tiles[level].hexSlice(at, at + 32) === node, "tile", row, "the tile holds another hash here");
+    need(this.tiles[level].hexSlice(at, at + 32) === node, "tile", row, "the tile has another hash here");
   }
 }
 /** Each row's number, leaf and line of evidence. One bundle of 256 rows is in memory at a time. */

@@ -213,8 +213,8 @@ class Tree:
         if index % 256 == 0:
             width = min(256, (self.size >> 8 * level) - index)
             self.tiles[level] = read(self.folder, f"tile/{level}/{tile_name(index // 256, width)}", 2**13, "file", row)
-            need(len(self.tiles[level]) == 32 * width, "tile", row, f"the tile does not hold {width} hashes")
-        need(self.tiles[level][index % 256 * 32 :][:32] == node, "tile", row, "the tile holds another hash here")
+            need(len(self.tiles[level]) == 32 * width, "tile", row, f"the tile does not have {width} hashes")
+        need(self.tiles[level][index % 256 * 32 :][:32] == node, "tile", row, "the tile has another hash here")
 
 def rows_of(folder, size, chain_only):
     """Each row's number, leaf and line of evidence. One bundle of 256 rows is in memory at a time."""

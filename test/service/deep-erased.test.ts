@@ -66,8 +66,8 @@ const cases: readonly Case[] = [
     },
     defect: {
       within: "OpenApprovals.pass",
-      find: 'asked.how === "opened" || (isErased && leaf.answered === "ESCALATE")',
-      put: 'asked.how === "opened"',
+      find: 'judgement.how === "opened" || (isErased && leaf.answered === "ESCALATE")',
+      put: 'judgement.how === "opened"',
     },
   })),
   ...["released", "attempts"].map((counting): Case => ({

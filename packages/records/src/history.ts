@@ -258,20 +258,20 @@ async function* readLines(file: string, from: number): AsyncGenerator<readonly R
 }
 
 /** Oldest first: a receipt, or a page of GET /receipts, whose newest row is first. */
-function readReceipts(text: string, place: string): readonly RecordedRow[] {
+function readReceipts(text: string, source: string): readonly RecordedRow[] {
   let found: unknown;
   try {
     found = JSON.parse(text);
   } catch (error) {
     throw new BadInput(
-      `${place}: ${visible((error as Error).message)}; each line is a receipt, or a page of GET /receipts`,
+      `${source}: ${visible((error as Error).message)}; each line is a receipt, or a page of GET /receipts`,
     );
   }
   const page = (found as { readonly receipts?: unknown } | null)?.receipts;
   const receipts = Array.isArray(page) ? page.toReversed() : [found];
   if (!receipts.every(isReceipt))
     throw new BadInput(
-      `${place}: not a receipt as GET /receipts shows it: \`seq\`, \`leaf\` and \`evidence\` are needed`,
+      `${source}: not a receipt as GET /receipts shows it: \`seq\`, \`leaf\` and \`evidence\` are needed`,
     );
   return receipts.map(({ seq, leaf, evidence }) => ({ seq, leaf, evidence: evidence.join("~") }));
 }

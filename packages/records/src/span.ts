@@ -38,13 +38,13 @@ export const everyRow: RowSpan = { first: 1, end: Infinity };
 
 /** @param now milliseconds since the epoch: relative times count from it. @throws {BadInput} */
 export function readSpan({ since, until, last }: SpanOptions, now: number): SpanRequest {
-  const asked = {
+  const wanted = {
     since: readTime("--since", since, now),
     until: readTime("--until", until, now),
     last: last === undefined ? undefined : readWhole("--last", last, 1),
   };
-  if ((asked.since ?? 0) > (asked.until ?? Infinity)) throw new BadInput("--since must not be after --until");
-  return asked;
+  if ((wanted.since ?? 0) > (wanted.until ?? Infinity)) throw new BadInput("--since must not be after --until");
+  return wanted;
 }
 
 /** Finds the rows without reading those before them, unless the history is a file. */

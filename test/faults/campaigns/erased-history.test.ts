@@ -49,8 +49,8 @@ suite("erased histories", () => {
     const child = join(import.meta.dirname, "../../support/model/approvals/erased-child.ts");
     const defect = {
       within: "OpenApprovals.pass",
-      find: 'asked.how === "opened" || (isErased && leaf.answered === "ESCALATE")',
-      put: 'asked.how === "opened"',
+      find: 'judgement.how === "opened" || (isErased && leaf.answered === "ESCALATE")',
+      put: 'judgement.how === "opened"',
     };
     const env = { ...process.env, ...mutatedEnvironment([defect]) };
     const args = ["--import", preload, child, "60"];

@@ -44,5 +44,5 @@ export function ledgerSource(folder: string, database: DatabaseOption): LedgerSo
 /** The folder has no ledger, and no option tells the command to read the database that is set. */
 function elsewhere(error: unknown): never {
   if (!(error instanceof NoLedger) || !io().env["SVC_DATABASE_URL"]) throw error;
-  throw new NoLedger(`${error.message}; add --database to read the one in SVC_DATABASE_URL`);
+  throw new NoLedger(`${error.message}, or add --database to read the one in SVC_DATABASE_URL`);
 }

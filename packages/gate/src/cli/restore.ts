@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { dataFolder } from "../ledger/mod.ts";
-import { placeRestoration, planRestore, type Restoration } from "../ledger/restore.ts";
+import { applyRestoration, planRestore, type Restoration } from "../ledger/restore.ts";
 import { copyDigests, copySmall, keyFilesOf, ledgersOf, refuseDatabase } from "./backup.ts";
 import { offlinePlace } from "./offline-place.ts";
 import { othersOf } from "./others.ts";
@@ -51,7 +51,7 @@ export async function planAll(
 /** Existing key files of the folder stay as they are. */
 export async function placeAll(backup: string, dataDir: string, plans: readonly RestorePlan[]): Promise<void> {
   for (const plan of plans) {
-    await placeRestoration(plan);
+    await applyRestoration(plan);
     const { here, kept } = keyFilesOf(plan.tenant, dataDir, backup);
     if (here !== undefined) await copySmall(kept, here);
     if (plan.tenant === null) await copyDigests(backup, dataDir);

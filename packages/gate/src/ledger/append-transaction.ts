@@ -195,7 +195,7 @@ export class AppendTransaction {
     this.#beside.repeats.push(storedRepeat(id, answer, this.digest));
   }
 
-  /** Ends the amounts that a row holds: from here on they do not count. */
+  /** Ends the amounts that a row reserves: from here on they do not count. */
   release(row: number, reservations: readonly StoredEffect[]): void {
     this.#beside.released.push(row);
     this.#counters.subtract(reservations);

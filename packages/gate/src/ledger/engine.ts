@@ -11,6 +11,6 @@ export { TablesSource as StoreSource } from "./history/store-source.ts";
 export type { WalkResult as Walked, WalkedRow, WalkedSlice, WalkSource } from "./history/walk-source.ts";
 export { Walk } from "./history/walk.ts";
 export { counterEntry } from "./store/checksums.ts";
-export { keepIn, startOf, sumAfter, addReserved as withHeld, withoutTaken } from "./store/running-totals.ts";
+export { keepIn, startOf, sumAfter, addReserved, withoutTaken } from "./store/running-totals.ts";
 export * from "./store/store.ts";
 export * from "./store/tables.ts";

@@ -78,7 +78,7 @@ export interface ResultEntry extends Pick<
 > {
   /** The row of the check, which has the same key, tool and session. */
   readonly check: number;
-  /** The values of the result as plain texts. The row holds only keyed digests of the values. */
+  /** The values of the result as plain texts. The row has only keyed digests of the values. */
   readonly values: readonly string[];
 }
 
@@ -87,7 +87,7 @@ export interface CounterEvent {
   readonly counter: string;
   readonly key: string;
   readonly amount: string;
-  /** True if the amount is held until a person decides. */
+  /** True if the amount is reserved until a person decides. */
   readonly held?: true;
 }
 

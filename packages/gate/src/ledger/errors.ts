@@ -28,7 +28,7 @@ export class NoLedger extends LedgerRefused {}
 
 /** Data of a store that is damaged. Only a verification expects it; for everything else it is a fault. */
 export class Unreadable extends Error {
-  /** The place of the key that was read, among the keys of the call. */
+  /** The index of the key that was read, among the keys of the call. */
   readonly index: number;
   constructor(message: string, index = 0) {
     super(message);

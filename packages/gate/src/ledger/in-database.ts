@@ -28,8 +28,8 @@ const connectionsMax = 2;
  *
  * @throws {LedgerRefused} if it does not exist or cannot be read
  */
-export async function readSharedLedger(place: DatabaseLocation): Promise<LedgerHistory> {
-  const { store, close } = await openExisting(place);
+export async function readSharedLedger(location: DatabaseLocation): Promise<LedgerHistory> {
+  const { store, close } = await openExisting(location);
   const checkpoint = (await store.tables.head()).record?.checkpoint;
   const checkpoints = checkpoint === undefined ? [] : [checkpoint];
   return { ...(await historyOf(store.tables)), checkpoints, close, [Symbol.asyncDispose]: close };
@@ -40,8 +40,8 @@ export async function readSharedLedger(place: DatabaseLocation): Promise<LedgerH
  *
  * @throws {LedgerRefused} if it does not exist
  */
-export async function inspectSharedLedger(place: DatabaseLocation): Promise<LedgerCheck> {
-  await using opened = await openExisting(place);
+export async function inspectSharedLedger(location: DatabaseLocation): Promise<LedgerCheck> {
+  await using opened = await openExisting(location);
   return { ...(await opened.store.verify(1, [])), anchored: undefined };
 }
 

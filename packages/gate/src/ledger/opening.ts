@@ -178,11 +178,11 @@ async function admit(
   const found = { name: log, rows: head?.seq ?? 0, hashes: hashReader(store.tables) };
   const rowsSeen = seen.map((known) => ({ ...known, root: undefined }));
   await requireSeen(found, rowsSeen); // before anything is written, such as a key
-  const keyPlace = {
+  const keyOptions = {
     file: signingKeyOf(options),
     acceptNew: options.acceptSigningKey === true,
   };
-  const signer = await openSigner(store, keyPlace);
+  const signer = await openSigner(store, keyOptions);
   const check = await store.verify(Math.max(1, (head?.seq ?? 0) - tailRows), []);
   if (check.broken !== undefined) throw damagedAt(check.broken.seq, check.broken.problem);
   await requireSeen(found, seen);
@@ -190,14 +190,14 @@ async function admit(
   const tree = new Frontier(current.seq, await frontierRoots(found.hashes, current.seq));
   const root = tree.root().toString("base64");
   const certain = !isShared || isPastPin ? { ...current, root } : (pin ?? noRows);
-  if (pinFile !== undefined && !isPastPin) await placePin(pinFile, { ...certain, log });
+  if (pinFile !== undefined && !isPastPin) await writePinOrRefuse(pinFile, { ...certain, log });
   const besideFile = isShared ? undefined : join(options.folder, files.checkpoint);
   const ledger = new Ledger({
     store,
     head: current,
     tree,
     signer,
-    readSigner: async () => new Signer(log, await requireSigningKeys(keyPlace.file)),
+    readSigner: async () => new Signer(log, await requireSigningKeys(keyOptions.file)),
     certain,
     pin:
       pinFile === undefined
@@ -218,7 +218,7 @@ function lastRow(head: StoredHead | undefined): LedgerHead {
   return { seq: head.seq, hash: leafHash(head.leaf), at: parseLeaf(head.leaf)?.at ?? 0 };
 }
 
-async function placePin(file: string, pin: Pin): Promise<void> {
+async function writePinOrRefuse(file: string, pin: Pin): Promise<void> {
   try {
     await writePin(file, pin);
   } catch (error) {

@@ -70,7 +70,7 @@ export class PendingCounters {
     for (const { counter, key, at, amount } of effects) this.#move(`${counter} ${key}`, { at, amount: `-${amount}` });
   }
 
-  /** Adds an amount that an earlier row holds, unless the store has it. */
+  /** Adds an amount that an earlier row reserves, unless the store has it. */
   reserve({ key, ...event }: FoldedEvent): void {
     this.#effects.push({ ...event, key: this.#digest(key), held: true });
   }

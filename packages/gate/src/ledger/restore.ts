@@ -34,20 +34,20 @@ export interface Restoration extends RestoreTarget {
  *
  * @throws {LedgerRefused} if the folder already has a ledger, or the backup is not complete
  */
-export async function planRestore(place: RestoreTarget): Promise<Restoration> {
-  const { askOthers, backup, folder, pinFile } = place;
+export async function planRestore(target: RestoreTarget): Promise<Restoration> {
+  const { askOthers, backup, folder, pinFile } = target;
   requireEmpty(folder);
   const { pin, rows } = await verifyBackup(backup);
   const seen = [...(await seenHeads(folder, pinFile)), ...(await askOthers(pin.log))];
   await using history = await readLedger(backup);
-  return { ...place, pin, rows, seen, divergences: await divergences(history, seen) };
+  return { ...target, pin, rows, seen, divergences: await divergences(history, seen) };
 }
 
 /**
  * Copies a verified backup into its folder. If nothing is lost, moves the pin to its last row. If something is lost,
  * the pin stays, and no gate starts on the ledger until the loss is recorded.
  */
-export async function placeRestoration(restoration: Restoration): Promise<void> {
+export async function applyRestoration(restoration: Restoration): Promise<void> {
   const { backup, folder, pin, pinFile, seen } = restoration;
   await makeFolders(folder, 0o700);
   const lock = takeOwnership(folder);

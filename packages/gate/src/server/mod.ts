@@ -35,7 +35,7 @@ export {
   type SettledCounter,
   type TotalSource,
 } from "./outcomes/settle-call.ts";
-export { isSettled, settlementOf, type OutcomeAtRow as PlacedOutcome } from "./outcomes/settle.ts";
+export { isSettled, settlementOf, type OutcomeAtRow } from "./outcomes/settle.ts";
 export { alignCounters, catchUp, foldAhead, type FoldSource } from "./service/counters.ts";
 export { lengthMs, readMoment } from "./settings/moment.ts";
 export { outcomeOf } from "./core/outcome.ts";

@@ -3,7 +3,7 @@ import {
   recountRow,
   totalsAround,
   type OwnedCounter,
-  type PlacedOutcome,
+  type OutcomeAtRow,
 } from "../../../gate/src/server/mod.ts";
 import {
   ledgerTables,
@@ -39,7 +39,7 @@ const unknownCounter = "";
 
 /**
  * Compares what a ledger keeps of its counters with what a replay makes of its rows: the events that no receipt commits
- * to, because they come from rows older than the counter, and the amounts that open approvals hold. A row's own events are
+ * to, because they come from rows older than the counter, and the amounts that open approvals reserve. A row's own events are
  * in its evidence; the walk over the chain compared those.
  *
  * It keeps a few numbers for each counter: events are looked up in the ledger, in slices.
@@ -65,7 +65,7 @@ export class StoredCounters {
   }
 
   /** Notes an outcome before counters are folded over it. */
-  note({ rules, seq }: PlacedOutcome): void {
+  note({ rules, seq }: OutcomeAtRow): void {
     this.#hasOutcomes = true;
     if (rules !== outcomeRows.outcomeRules) this.#older.add(seq);
   }
@@ -211,7 +211,7 @@ export class StoredCounters {
     }
   }
 
-  /** Compares what the ledger holds for the approvals that are still open. A later row may have ended one. */
+  /** Compares what the ledger has reserved for the approvals that are still open. A later row may have ended one. */
   async #findWrongReservation(replayed: ReplayLedger): Promise<WrongCounter | undefined> {
     const rows = [...replayed.open.rows.keys()].toSorted((one, other) => one - other);
     for (let from = 0; from < rows.length; from += sliceRows) {
@@ -238,34 +238,34 @@ function checkReservations(
 ): WrongCounter | undefined {
   const reservations = replayed.tables.readReservations(row);
   const texts = new Set(stored.map(textOf));
-  const missing = reservations.find((hold) => !texts.has(textOf(hold)));
+  const missing = reservations.find((each) => !texts.has(textOf(each)));
   const recount = (counter: string): readonly Reservation[] => recountReservations(counter, row, replayed);
   // A counter may have been in force between two rows, so that no row names its contract.
-  const isLawful = (hold: Reservation): boolean => {
-    if (reservations.some((each) => textOf(each) === textOf(hold))) return true;
-    if (!replayed.owned.has(hold.counter)) return hold.counter !== unknownCounter;
-    return recount(hold.counter).some((each) => textOf(each) === textOf(hold));
+  const isLawful = (reservation: Reservation): boolean => {
+    if (reservations.some((each) => textOf(each) === textOf(reservation))) return true;
+    if (!replayed.owned.has(reservation.counter)) return reservation.counter !== unknownCounter;
+    return recount(reservation.counter).some((each) => textOf(each) === textOf(reservation));
   };
-  const wrong = missing ?? stored.find((hold) => !isLawful(hold));
+  const wrong = missing ?? stored.find((each) => !isLawful(each));
   if (wrong === undefined) return undefined;
   const { counter, key } = wrong;
   const amountIn = (all: readonly Reservation[]): string =>
-    all.find((hold) => hold.counter === counter && hold.key === key)?.amount ?? "nothing";
+    all.find((each) => each.counter === counter && each.key === key)?.amount ?? "nothing";
   return {
     counter: replayed.owned.get(counter)?.counter.name ?? counter,
     seq: row,
-    problem: "the amount that an open approval holds differs from its receipt",
+    problem: "the amount that an open approval reserves differs from its receipt",
     expected: amountIn(missing === undefined ? recount(counter) : [missing]),
     found: amountIn(stored),
   };
 }
 
 function recountReservations(counter: string, row: number, replayed: ReplayLedger): readonly Reservation[] {
-  const [owned, asked] = [replayed.owned.get(counter), replayed.open.rows.get(row)];
-  const updates = owned && asked && recountRow(owned, asked.leaf, asked.row.evidence);
+  const [owned, open] = [replayed.owned.get(counter), replayed.open.rows.get(row)];
+  const updates = owned && open && recountRow(owned, open.leaf, open.row.evidence);
   return (updates ?? [])
     .filter(({ held }) => held === true)
-    .map(({ key, amount }) => ({ counter, key: replayed.digest(key), at: asked?.leaf.at ?? 0, amount }));
+    .map(({ key, amount }) => ({ counter, key: replayed.digest(key), at: open?.leaf.at ?? 0, amount }));
 }
 
 function textOf({ counter, key, at, amount }: Reservation): string {

@@ -33,7 +33,7 @@ export async function explainCommand(file: string | undefined, options: ExplainO
     throw new BadInput("name a call's file or a receipt, not both");
   if (file === undefined && options.receipt === undefined)
     throw new BadInput(
-      "name a file that holds the body of a POST /check, `-` for standard input, or a receipt with --receipt NUMBER",
+      "name a file with the body of a POST /check, `-` for standard input, or a receipt with --receipt NUMBER",
     );
   const found =
     file === undefined ? await explainReceipt(options.receipt ?? "", options) : await explainFile(file, options);

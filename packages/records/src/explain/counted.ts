@@ -49,7 +49,7 @@ export async function countersExplained(
       first: 0,
       receipts: 0,
       last: [] as readonly CountedReceipt[],
-      held: new Map<number, string>(),
+      reserved: new Map<number, string>(),
     };
   });
   if (tallies.every(({ of }) => of === undefined))
@@ -60,10 +60,11 @@ export async function countersExplained(
     if (otherKind(row) === "change") {
       const reset = resetIn(row);
       for (const counts of tallies)
-        if (reset.has(counts.digest)) Object.assign(counts, { receipts: 0, last: [], held: new Map() });
+        if (reset.has(counts.digest)) Object.assign(counts, { receipts: 0, last: [], reserved: new Map() });
     }
     for (const [from, to] of findEndedReservations(row))
-      for (const { held } of tallies) for (const of of held.keys()) if (of >= from && of <= to) held.delete(of);
+      for (const { reserved } of tallies)
+        for (const of of reserved.keys()) if (of >= from && of <= to) reserved.delete(of);
     const effects = readEffects(row.evidence) ?? [];
     if (effects.length === 0) continue;
     const at = recordedAt(row.leaf);
@@ -73,7 +74,7 @@ export async function countersExplained(
         if (withdrawn !== undefined) takeBack(counts, withdrawn);
         if (withdrawn !== undefined || at <= counts.after) continue;
         if (held === true) {
-          counts.held.set(row.seq, amount);
+          counts.reserved.set(row.seq, amount);
           continue;
         }
         if (counts.receipts === 0) counts.first = row.seq;
@@ -82,15 +83,15 @@ export async function countersExplained(
       }
     }
   }
-  return tallies.map(({ counter, of, receipts, last, held }) => {
-    if (own !== undefined) held.delete(own);
-    const all = [...last, ...[...held].map(([row, amount]) => ({ seq: row, amount }))];
+  return tallies.map(({ counter, of, receipts, last, reserved }) => {
+    if (own !== undefined) reserved.delete(own);
+    const all = [...last, ...[...reserved].map(([row, amount]) => ({ seq: row, amount }))];
     const latest = all.toSorted((one, other) => one.seq - other.seq).slice(-lastMax);
-    return { ...counter, counted: of === undefined ? undefined : { receipts: receipts + held.size, last: latest } };
+    return { ...counter, counted: of === undefined ? undefined : { receipts: receipts + reserved.size, last: latest } };
   });
 }
 
-/** The rows whose approvals a row ends, and with them the amounts that they hold. */
+/** The rows whose approvals a row ends, and with them the amounts that they reserve. */
 function findEndedReservations(row: RecordedRow): readonly (readonly [from: number, to: number])[] {
   const ended = endedAsk(askOf(row.evidence) ?? {});
   if (ended !== undefined) return [[ended, ended]];

@@ -84,11 +84,11 @@ export function shortName(name: string): string {
 export function recordedValues({
   counters,
 }: Pick<ReceiptExplained, "counters">): (lookup: Lookup) => string | undefined {
-  const asked = new Map<string, number>();
+  const counts = new Map<string, number>();
   return ({ counter: { name, remembers } }) => {
     if (!remembers) return counters[name];
-    const index = asked.get(name) ?? 0;
-    asked.set(name, index + 1);
+    const index = counts.get(name) ?? 0;
+    counts.set(name, index + 1);
     return counters[`${name}[${index}]`];
   };
 }

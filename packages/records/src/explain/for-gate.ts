@@ -10,12 +10,14 @@ import { callOf, readCheck, receiptExplained } from "./receipt.ts";
 
 /** Explains a call or a receipt for POST /explain. It writes nothing. */
 export async function explainForGate(
-  asked: AskedExplanation,
+  request: AskedExplanation,
   history: GateHistory,
   rest: Rest,
 ): Promise<Result<string, Refusal>> {
   const job =
-    typeof asked.of === "string" ? good(jobOfCall(asked, asked.of)) : await jobOfReceipt(asked, asked.of, history);
+    typeof request.of === "string"
+      ? good(jobOfCall(request, request.of))
+      : await jobOfReceipt(request, request.of, history);
   return job.ok ? inThread(job.value, rest) : job;
 }
 

@@ -5,8 +5,8 @@ import type { PartExplained, RuleExplained } from "./explanation.ts";
 
 /** One requirement or rule: its result and its verdict, and below them its condition with the values. */
 export function printRule({ id, kind, came, speaks, condition }: RuleExplained): readonly string[] {
-  const place = condition === null ? "" : `  ${locationText(condition.span)}`;
-  const head = `${id}  ${kind === "otherwise" ? otherwiseText(came) : came}${place}`;
+  const location = condition === null ? "" : `  ${locationText(condition.span)}`;
+  const head = `${id}  ${kind === "otherwise" ? otherwiseText(came) : came}${location}`;
   const would = kind === "observing" ? "observes only; its verdict would be " : "";
   const said =
     speaks === null ? [] : [`  ${would}${speaks.verdict}${speaks.reason === "" ? "" : `: ${speaks.reason}`}`];

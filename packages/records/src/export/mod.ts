@@ -1,7 +1,7 @@
 /**
  * `svc-gate export` and the format of spec/export.md: written from a ledger, read and verified without it.
  *
- * Promises: an export that verifies holds the leaf of every row under its signed head.
+ * Promises: an export that verifies has the leaf of every row under its signed head.
  *
  * Does not: change a ledger.
  *

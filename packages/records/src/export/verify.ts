@@ -189,7 +189,7 @@ class ExportReader implements WalkSource {
       const width = Math.min(tileWidth, this.#checkpoint.size - seq + 1);
       if (index === 0) needTile(this.#leaves, { level: 0, index: (seq - 1) / tileWidth, width }, seq);
       const stored = this.#leaves?.toString("hex", index * hashBytes, (index + 1) * hashBytes);
-      need(stored === hash, "tile", seq, "the tile holds another hash here");
+      need(stored === hash, "tile", seq, "the tile has another hash here");
       for (let node = nodes[next]; node !== undefined && lastUnder(node) === seq; node = nodes[next]) {
         await this.#compareNode(node, seq);
         next += 1;
@@ -207,7 +207,7 @@ class ExportReader implements WalkSource {
       this.#tiles.set(level, tile);
     }
     const stored = hashAt(this.#tiles.get(level) ?? Buffer.alloc(0), index % tileWidth);
-    need(computed.equals(stored), "tile", at, "the tile holds another hash here");
+    need(computed.equals(stored), "tile", at, "the tile has another hash here");
   }
 
   async contract(digest: string, seq: number): Promise<Buffer> {
@@ -298,7 +298,7 @@ function needTile(
 ): asserts tile is Buffer {
   need(tile !== undefined, "file", at, notThere(tilePath(wanted), sizesMax.tile));
   const isWide = tile.length === wanted.width * hashBytes;
-  need(isWide, "tile", at, `${tilePath(wanted)} does not hold ${wanted.width} hashes`);
+  need(isWide, "tile", at, `${tilePath(wanted)} does not have ${wanted.width} hashes`);
 }
 
 /** Returns the keys of both lists, each once. */

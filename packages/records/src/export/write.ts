@@ -195,7 +195,7 @@ class ExportWriter {
     if (first !== undefined)
       throw new NotYetUnderHead(`row ${first.seq} lacks a part, and no row under the signed head records its erasure`);
     await this.#closeBundle();
-    for (const [level, hashes] of this.#open.entries()) if (hashes.length > 0) await this.#placeTile(level, hashes);
+    for (const [level, hashes] of this.#open.entries()) if (hashes.length > 0) await this.#writeTile(level, hashes);
   }
 
   async #take(row: StoredRow, before: Link): Promise<Link> {
@@ -218,7 +218,7 @@ class ExportWriter {
       const hashes = (this.#open[node.level] ??= []);
       hashes.push(node.hash);
       if (hashes.length === tileWidth) {
-        await this.#placeTile(node.level, hashes);
+        await this.#writeTile(node.level, hashes);
         this.#open[node.level] = [];
       }
     }
@@ -235,7 +235,7 @@ class ExportWriter {
     );
   }
 
-  async #placeTile(level: number, hashes: readonly Buffer[]): Promise<void> {
+  async #writeTile(level: number, hashes: readonly Buffer[]): Promise<void> {
     const reached = levelSize(this.#frontier.size, level);
     const tile = { level, index: (reached - hashes.length) / tileWidth, width: hashes.length };
     await this.#files.write(tilePath(tile), Buffer.concat(hashes));

@@ -1,7 +1,7 @@
 import { addDecimals } from "../../../core/src/wire/mod.ts";
 import { Fault } from "../../../gate/src/ledger/engine.ts";
 import type { RowRange } from "../../../core/src/record/entry/erasure.ts";
-import { keepIn, startOf, sumAfter, withHeld, withoutTaken } from "../../../gate/src/ledger/engine.ts";
+import { keepIn, startOf, sumAfter, addReserved, withoutTaken } from "../../../gate/src/ledger/engine.ts";
 import type { TableEntry } from "../../../gate/src/ledger/engine.ts";
 import type { EventPosition, StoredEffect, StoredLookup, TakenQuery } from "../../../gate/src/ledger/engine.ts";
 import type { KeptCounter, StoredCounter } from "../../../gate/src/ledger/engine.ts";
@@ -30,7 +30,7 @@ interface EventSeries {
   readonly taken: StoredEffect[];
 }
 
-/** The counters of a ledger in memory, with their events and the amounts that approvals hold. */
+/** The counters of a ledger in memory, with their events and the amounts that approvals reserve. */
 export class CounterTables {
   readonly #lookbackOf: LookbackOf | undefined;
   readonly #counters = new Map<string, KeptCounter>();
@@ -54,7 +54,7 @@ export class CounterTables {
     return this.#counters.has(digest);
   }
 
-  /** The tables of events, of amounts that are held, and of events that were taken back. No checksum is kept. */
+  /** The tables of events, of amounts that are reserved, and of events that were taken back. No checksum is kept. */
   get entries(): { readonly [T in "effects" | "holds" | "withdrawals"]: () => readonly TableEntry<T>[] } {
     const all = [...this.#series.values()];
     const idOf = ({ counter }: Pick<EventSeries, "counter">): number => this.#counters.get(counter)?.id ?? -1;
@@ -90,7 +90,7 @@ export class CounterTables {
     const sum = latest === undefined ? "0" : sumAfter(after, latest, () => totalThrough(series, after));
     const amounts = (effects: readonly StoredEffect[]): readonly string[] =>
       effects.filter(({ at }) => at > after).map(({ amount }) => amount);
-    return withoutTaken(withHeld(sum, amounts(series.reserved)), amounts(series.taken));
+    return withoutTaken(addReserved(sum, amounts(series.reserved)), amounts(series.taken));
   }
 
   /** Adds effects in order. @throws {Fault} if one cannot be added; then none is */
@@ -146,12 +146,12 @@ export class CounterTables {
     reserved.push(effect);
   }
 
-  /** The amounts that a row holds now. */
+  /** The amounts that a row reserves now. */
   readReservations(row: number): readonly StoredEffect[] {
     return this.#reservations.get(row) ?? [];
   }
 
-  /** The amounts that approvals hold in a lookup's window. */
+  /** The amounts that approvals reserve in a lookup's window. */
   reservedIn({ after, ...of }: StoredLookup): readonly StoredEffect[] {
     return this.#series.get(nameOf(of))?.reserved.filter(({ at }) => at > after) ?? [];
   }
@@ -179,11 +179,11 @@ export class CounterTables {
   }
 
   /** Like `totalsBefore`. */
-  totals(places: readonly EventPosition[]): readonly (string | undefined)[] {
-    return places.map((place) => {
-      if (!this.keeps(place.counter)) return undefined;
-      const series = this.#series.get(nameOf(place));
-      return series === undefined ? "0" : (totalBefore(series, firstAt(series, place.at, place.seq)) ?? "0");
+  totals(positions: readonly EventPosition[]): readonly (string | undefined)[] {
+    return positions.map((position) => {
+      if (!this.keeps(position.counter)) return undefined;
+      const series = this.#series.get(nameOf(position));
+      return series === undefined ? "0" : (totalBefore(series, firstAt(series, position.at, position.seq)) ?? "0");
     });
   }
 

@@ -168,7 +168,7 @@ function lastChange(rows: readonly StoredRow[]): number | undefined {
   return rows.findLast(({ verdict }) => verdict === changeColumns.verdict)?.seq;
 }
 
-/** Forgets parts of checks, and the approvals of these checks but denials that hold without their call. */
+/** Forgets parts of checks, and the approvals of these checks but denials that apply without their call. */
 function erase({ rows, kept: { approvals }, counters }: MemoryLedger, { parts, rows: ranges }: Erasure): void {
   const gone = parts.includes("call") ? erasedColumns : {};
   for (const [from, to] of ranges) {

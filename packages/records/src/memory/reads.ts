@@ -103,11 +103,11 @@ export class MemoryTables implements WithoutPromises<Tables> {
     return { to: undefined, live: live ?? 0, folded: 0, beyond: events.length - (beyond ?? 0), last };
   }
 
-  totals(places: readonly EntryKey[]): readonly (string | undefined)[] {
+  totals(positions: readonly EntryKey[]): readonly (string | undefined)[] {
     const { counters } = this.#tables;
     const digests = new Map(counters.counters.map(({ digest, id }) => [id, digest]));
     return counters.totals(
-      places.map(([id, key, at, seq]) => {
+      positions.map(([id, key, at, seq]) => {
         return { counter: digests.get(Number(id)) ?? "", key: String(key), at: Number(at), seq: Number(seq) };
       }),
     );

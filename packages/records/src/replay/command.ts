@@ -33,11 +33,11 @@ export async function replayCommand(folder: string, options: ReplayCommandOption
     throw new BadInput(
       "--since, --until and --last need --contract: without it, every receipt is compared with itself, as by verify --deep",
     );
-  const asked = readSpan(options, Date.now());
+  const wanted = readSpan(options, Date.now());
   await using history = await openHistory({ ...options, folder });
   return options.contract === undefined
     ? await agreement(history, examples, options.json)
-    : await comparison(history, { ...options, contract: options.contract, mode, field, examples, asked });
+    : await comparison(history, { ...options, contract: options.contract, mode, field, examples, wanted });
 }
 
 async function agreement(history: History, examples: number, json: boolean): Promise<Outcome> {
@@ -67,12 +67,12 @@ interface ComparisonOptions {
   readonly mode: Mode | undefined;
   readonly field: readonly string[] | undefined;
   readonly examples: number;
-  readonly asked: ReturnType<typeof readSpan>;
+  readonly wanted: ReturnType<typeof readSpan>;
   readonly json: boolean;
 }
 
 async function comparison(history: History, options: ComparisonOptions): Promise<Outcome> {
-  const { contract, mode, field, examples, asked, json } = options;
+  const { contract, mode, field, examples, wanted, json } = options;
   const compiled = await loadContracts(contract);
   if (!compiled.ok) return { exitCode: 2, text: renderDiagnostics(compiled.problem) };
   using progress = showProgress(history.rows);
@@ -80,7 +80,7 @@ async function comparison(history: History, options: ComparisonOptions): Promise
   const counts = new VerdictChanges({ field, examples });
   await decideAllAgain(
     history,
-    { policySet: compiled.value, mode, span: await rowsWithin(history, asked) },
+    { policySet: compiled.value, mode, span: await rowsWithin(history, wanted) },
     {
       passed: (seq) => progress.at(seq),
       skipped: (seq, why) => skips.add(seq, why),

@@ -10,7 +10,7 @@ interface OpenApprovalRow {
 
 /** The approvals that are open while rows are replayed. */
 export class OpenApprovals {
-  /** By the row that asked: only these rows hold amounts. */
+  /** By the row that asked: only these rows reserve amounts. */
   readonly rows: Map<number, OpenApprovalRow> = new Map();
   /** The keys of checks whose outcome was erased. They may have ended approvals; the acts after the checks say so. */
   readonly #doubted = new Set<string | null>();
@@ -29,12 +29,12 @@ export class OpenApprovals {
     }
     if (this.#isAfterAct) this.#doubted.clear();
     this.#isAfterAct = false;
-    const asked = known ?? askOf(row.evidence) ?? {};
-    const used = endedAsk(asked);
+    const judgement = known ?? askOf(row.evidence) ?? {};
+    const used = endedAsk(judgement);
     const ended = this.#end(used === undefined ? [] : [[used, used]]);
     const isErased = isOutcomeErased(row);
     if (isErased && leaf.answered !== "BLOCK") this.#doubted.add(leaf.key);
-    if (asked.how === "opened" || (isErased && leaf.answered === "ESCALATE")) this.rows.set(row.seq, { row, leaf });
+    if (judgement.how === "opened" || (isErased && leaf.answered === "ESCALATE")) this.rows.set(row.seq, { row, leaf });
     return ended;
   }
 

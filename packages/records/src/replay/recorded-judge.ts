@@ -64,7 +64,7 @@ export interface RecordedJudge extends BatchJudge {
 export function recordedJudge(
   ledger: ReplayLedger,
   policy: ActivePolicy,
-  { leaf, trace: { asked = {} } }: ReceiptCheck,
+  { leaf, trace: { asked: judgement = {} } }: ReceiptCheck,
   { underAnother = false, values: known, without = [] }: JudgeOptions,
 ): RecordedJudge {
   const transaction = new ReplayTransaction(ledger, leaf);
@@ -78,29 +78,29 @@ export function recordedJudge(
     call: ({ lookups }) => ({
       values: () => {
         const values = lookups.map(valueOf);
-        judge.unknown = lookups.filter((_, place) => values[place] === undefined).map(({ counter }) => counter);
+        judge.unknown = lookups.filter((_, index) => values[index] === undefined).map(({ counter }) => counter);
         return values;
       },
       judge: (decision) => {
         const { mode } = policy;
         const byMode = answeredVerdict(decision, mode);
-        const isKept = !underAnother || byMode === "ESCALATE" || asked.how === "stopped";
-        judge.how = isKept ? asked.how : undefined;
-        return { answered: answerOnRecord(byMode, asked.how), mode, how: judge.how, outcome: undefined };
+        const isKept = !underAnother || byMode === "ESCALATE" || judgement.how === "stopped";
+        judge.how = isKept ? judgement.how : undefined;
+        return { answered: answerOnRecord(byMode, judgement.how), mode, how: judge.how, outcome: undefined };
       },
       applyRow: () => ({}),
     }),
   };
   return judge;
 
-  function valueOf(lookup: PlannedCall["lookups"][number], place: number): string | undefined {
+  function valueOf(lookup: PlannedCall["lookups"][number], index: number): string | undefined {
     const counted = transaction.counters.value(lookup);
-    const { own } = asked;
+    const { own } = judgement;
     if (counted === undefined || (own === undefined && known === undefined && without.length === 0)) return counted;
     const { tables } = ledger;
     const stored = { ...lookup, key: ledger.digest(lookup.key) };
-    const held = tables.reservedIn(stored).map(({ amount }) => amount);
-    const value = known === undefined ? counted : known[place] && held.reduce(addDecimals, known[place]);
+    const reserved = tables.reservedIn(stored).map(({ amount }) => amount);
+    const value = known === undefined ? counted : known[index] && reserved.reduce(addDecimals, known[index]);
     return value && withoutOwn(value, [...(own === undefined ? [] : tables.readReservations(own)), ...without], stored);
   }
 }

@@ -13,7 +13,7 @@ import {
   rowsBehind,
   settleCounters,
   type FoldSource,
-  type PlacedOutcome,
+  type OutcomeAtRow,
   type ReportedCall,
   type SettledCounter,
   type TotalSource,
@@ -137,9 +137,9 @@ export class ReplayLedger {
   }
 
   #reserve(event: Omit<StoredEffect, "held">): void {
-    const asked = this.open.rows.get(event.seq);
+    const open = this.open.rows.get(event.seq);
     // A call whose outcome was erased may never have waited.
-    if (asked !== undefined && isOutcomeErased(asked.row)) this.#lacks(event.counter, event.at);
+    if (open !== undefined && isOutcomeErased(open.row)) this.#lacks(event.counter, event.at);
     this.tables.add([{ ...event, key: this.digest(event.key), held: true }]);
   }
 
@@ -164,7 +164,7 @@ export class ReplayLedger {
       rows: {
         scan: (from) => rowsBefore(history, from, before),
         rowsAt: (rows) => rowsAt(history, rows),
-        totals: async (places) => this.tables.totals(places),
+        totals: async (positions) => this.tables.totals(positions),
       },
       keyDigest: (key) => this.digest(key),
       keepCounter: async ({ definition, ...counter }, folded) => {
@@ -266,19 +266,19 @@ export class ReplayLedger {
    * @returns undefined if its call cannot be read. It is whole if no part of the call was erased
    */
   async settle(
-    outcome: PlacedOutcome,
+    outcome: OutcomeAtRow,
     settledOf: (call: ReportedCall) => readonly SettledCounter[],
   ): Promise<{ readonly settled: OutcomeEffects; readonly isWhole: boolean } | undefined> {
     const behind = new Map((await rowsAt(this.#history, rowsBehind(outcome))).map((each) => [each.seq, each]));
     const call = reportedCall(outcome, (seq) => behind.get(seq));
     if (call === undefined) return undefined;
-    const totals: TotalSource["totals"] = async (places) => this.tables.totals(places);
+    const totals: TotalSource["totals"] = async (positions) => this.tables.totals(positions);
     const settled = await settleCounters(settledOf(call), call.outcomes, { totals });
     return { settled, isWhole: !hasErasedPart(call.evidence) };
   }
 
   /** Counts what an outcome does, as it was computed again. */
-  addSettled({ at, seq }: PlacedOutcome, { added, taken }: OutcomeEffects): void {
+  addSettled({ at, seq }: OutcomeAtRow, { added, taken }: OutcomeEffects): void {
     this.tables.add(added.map((event) => ({ ...event, at, seq })));
     this.#take(taken.map((event) => ({ ...event, takenBy: seq })));
   }
@@ -303,7 +303,7 @@ export class ReplayLedger {
     return after < (this.#lacking.get(counter) ?? -1);
   }
 
-  /** The amounts that open approvals hold, if erased checks may have ended them. */
+  /** The amounts that open approvals reserve, if erased checks may have ended them. */
   get doubtful(): readonly StoredEffect[] {
     return this.open.doubtful.flatMap(({ row }) => this.tables.readReservations(row.seq));
   }
@@ -364,6 +364,6 @@ async function* rowsBefore(history: History, from: number, before: number): Asyn
 }
 
 /** Reads the outcome of a row; undefined if it has none. */
-export function outcomeOfRow(row: RecordedRow): PlacedOutcome | undefined {
+export function outcomeOfRow(row: RecordedRow): OutcomeAtRow | undefined {
   return row.leaf.includes('"act":"outcome"') ? outcomeIn(row) : undefined;
 }

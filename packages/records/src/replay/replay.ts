@@ -5,7 +5,7 @@ import {
   counterDigest,
   isSettled,
   settledBy,
-  type PlacedOutcome,
+  type OutcomeAtRow,
   type ActivePolicy,
   type ReportedCall,
   type SettledCounter,
@@ -42,7 +42,7 @@ export interface Agreement extends ReplayObserver, ReplayLedgerOptions {
   agreed(recorded: ReceiptCheck, again: Again): void;
   differs(recorded: ReceiptCheck, difference: Difference): void;
   /** An outcome was settled again; undefined if a part of its call was erased. */
-  readonly settled?: (row: RecordedRow, outcome: PlacedOutcome, settled: OutcomeEffects | undefined) => void;
+  readonly settled?: (row: RecordedRow, outcome: OutcomeAtRow, settled: OutcomeEffects | undefined) => void;
   /** The contract of the next rows is unavailable. */
   readonly lost?: () => void;
   /**
@@ -167,7 +167,7 @@ class SelfReplay {
     this.#ledger.pass(row, leaf);
   }
 
-  async #settle(row: RecordedRow, leaf: Leaf, outcome: PlacedOutcome): Promise<void> {
+  async #settle(row: RecordedRow, leaf: Leaf, outcome: OutcomeAtRow): Promise<void> {
     const policySet = this.#known;
     const found =
       policySet && (await this.#ledger.settle(outcome, (call) => settledAgain(policySet, call, this.#ledger)));
@@ -237,8 +237,8 @@ export async function decideAllAgain(
     if (hasStarted && recorded !== undefined) await decideOne(row, recorded);
     const outcome = hasStarted && recorded === undefined ? outcomeOfRow(row) : undefined;
     if (outcome !== undefined) await settle(row, outcome);
-    const asked = typeof recorded === "object" ? (recorded.trace.asked ?? {}) : undefined;
-    if (leaf !== undefined) ledger.pass(row, leaf, asked);
+    const judgement = typeof recorded === "object" ? (recorded.trace.asked ?? {}) : undefined;
+    if (leaf !== undefined) ledger.pass(row, leaf, judgement);
   }
 
   async function decideOne({ seq }: RecordedRow, recorded: ReceiptCheck | string): Promise<void> {
@@ -251,7 +251,7 @@ export async function decideAllAgain(
     if (again.answered === "ALLOW") called.add(again, recorded.leaf);
   }
 
-  async function settle(row: RecordedRow, outcome: PlacedOutcome): Promise<void> {
+  async function settle(row: RecordedRow, outcome: OutcomeAtRow): Promise<void> {
     const found = await ledger.settle(outcome, (call) =>
       call.leaf.seq < span.first ? settledAgain(policySet, call, ledger) : called.of(call.leaf.seq),
     );

@@ -76,8 +76,8 @@ function count(share: ReceiptTotals, amount: string): void {
 }
 
 function group(groups: Map<string, ReceiptTotals>, name: string, amount: string): void {
-  const place = groups.has(name) || groups.size < groupsMax ? name : otherGroups;
-  const share = groups.getOrInsertComputed(place, () => ({ receipts: 0, sum: "0" }));
+  const shown = groups.has(name) || groups.size < groupsMax ? name : otherGroups;
+  const share = groups.getOrInsertComputed(shown, () => ({ receipts: 0, sum: "0" }));
   count(share, amount);
 }
 

@@ -17,10 +17,10 @@ export interface ReportOptions extends Omit<ReceiptSource, "folder">, SpanOption
 export async function reportCommand(folder: string, options: ReportOptions): Promise<Outcome> {
   const from = readWhole("--from", options.from, 1);
   const examples = readWhole("--examples", options.examples, 0);
-  const asked = readSpan(options, Date.now());
+  const wanted = readSpan(options, Date.now());
   await using history = await openHistory({ ...options, folder });
   using progress = showProgress(history.rows);
-  const span = await rowsWithin(history, asked);
+  const span = await rowsWithin(history, wanted);
   const summary = await summarize(history, { ...span, first: Math.max(from, span.first) }, examples, (seq) => {
     progress.at(seq);
     return undefined;

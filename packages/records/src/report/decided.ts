@@ -82,11 +82,11 @@ export class DecidedApprovals {
     const input = wholeText(row.evidence, "input") ?? "null";
     if (keyActs.has(leaf.act ?? "")) this.#addKey(input, leaf.at);
     const [act] = listOf(() => [readAct(leaf.act ?? "", input)]);
-    if (act !== undefined) for (const asked of listOf(() => rowsOf(act))) this.#apply(act, asked, leaf);
+    if (act !== undefined) for (const seq of listOf(() => rowsOf(act))) this.#apply(act, seq, leaf);
     else if (this.#open.size > 0)
       for (const [from, to] of listOf(() => endedBy(leaf, row.evidence)))
-        for (const [asked, { rule }] of this.#open)
-          if (from <= asked && asked <= to) this.#end(asked, rule, "cancelled", leaf.at);
+        for (const [seq, { rule }] of this.#open)
+          if (from <= seq && seq <= to) this.#end(seq, rule, "cancelled", leaf.at);
   }
 
   /** The root's ledger also has the rows of the tenants' keys, which may have the same names. */

@@ -12,7 +12,7 @@ type CountedAct = (typeof acts)[number];
 
 /** What calls added to a counter, as decimals. */
 interface Amounts {
-  /** Approvals started to hold it. */
+  /** Approvals started to reserve it. */
   held: string;
   /** It counts no more: an approval ended unused, or an outcome took it back. */
   released: string;
@@ -48,7 +48,7 @@ export class OverTime {
   readonly #names = new Map<string, string>();
   /** The contract whose counters have names already. */
   #named: string | null = null;
-  /** What open approvals hold, by their rows. */
+  /** What open approvals reserve, by their rows. */
   readonly #open = new Map<number, readonly Effect[]>();
 
   constructor(contracts: Contracts) {
@@ -60,14 +60,14 @@ export class OverTime {
     const effects = readEffects(evidence) ?? [];
     const slice = this.#at(leaf.at);
     if (leaf.kind === "check" && leaf.verdict !== null) slice.verdicts[leaf.verdict] += 1;
-    const asked = askOf(evidence) ?? {};
-    const ended = endedAsk(asked);
-    if (ended !== undefined) this.#end(slice, [ended, ended], asked.how !== "opened");
+    const judgement = askOf(evidence) ?? {};
+    const ended = endedAsk(judgement);
+    if (ended !== undefined) this.#end(slice, [ended, ended], judgement.how !== "opened");
     for (const range of listOf(() => endedBy(leaf, evidence))) this.#end(slice, range, false);
     if (effects.length === 0) return;
     await this.#name(leaf);
-    const held = effects.filter((effect) => effect.held === true);
-    if (held.length > 0) this.#open.set(leaf.seq, held);
+    const reserved = effects.filter((effect) => effect.held === true);
+    if (reserved.length > 0) this.#open.set(leaf.seq, reserved);
     for (const effect of effects)
       this.#move(slice, effect, effect.held === true ? "held" : effect.withdrawn === undefined ? "used" : "released");
   }
@@ -78,7 +78,7 @@ export class OverTime {
     if (act !== undefined) this.#at(at).approvals[act] += 1;
   }
 
-  /** An approval that was used holds nothing more, but nothing is released: its call has used the amount. */
+  /** An approval that was used reserves nothing more, but nothing is released: its call has used the amount. */
   #end(slice: TimeSlice, [from, to]: readonly [from: number, to: number], isUsed: boolean): void {
     for (const row of from === to ? [from] : [...this.#open.keys()].filter((open) => open >= from && open <= to)) {
       if (!isUsed) for (const effect of this.#open.get(row) ?? []) this.#move(slice, effect, "released");

@@ -96,8 +96,8 @@ export class ApprovalWalk {
     const { how, approval: about } = readJudgement(row.evidence) ?? {};
     const opened = how === "opened" && missingParts(row.evidence).length === 0 ? openedBy(row) : undefined;
     if (opened !== undefined) {
-      const held = (readEffects(row.evidence) ?? []).filter((effect) => effect.held === true);
-      this.#open.set(seq, { approval: opened, reservations: held.map((effect) => ({ ...effect, at })) });
+      const reserved = (readEffects(row.evidence) ?? []).filter((effect) => effect.held === true);
+      this.#open.set(seq, { approval: opened, reservations: reserved.map((effect) => ({ ...effect, at })) });
     }
     if (about === undefined) return;
     const known = this.#open.get(about);
@@ -173,7 +173,7 @@ export class ApprovalWalk {
       const after = known && applyAct(known.approval, act, { seq, at, by: key ?? "" });
       const place = after?.denial?.call?.place;
       if (after !== undefined && place !== undefined && place !== this.#digest(sessionToolName(after)))
-        return unlawful(seq, "the place of the denied call", place);
+        return unlawful(seq, "the key, session and tool of the denied call", place);
       if (known === undefined)
         this.#unmet.push({ seq, row, ...(act.act === "approval.deny" && { denial: denialOf(act, { seq, at }) }) });
       else if (after === undefined)
@@ -255,13 +255,13 @@ export class ApprovalWalk {
     return undefined;
   }
 
-  /** Looks for the lowest row that holds amounts although it has no open approval. */
+  /** Looks for the lowest row that reserves amounts although it has no open approval. */
   async #findStrayReservation(through: number): Promise<LedgerMistake | undefined> {
     let lowest = Infinity;
-    for await (const holds of pagesOf(this.#tables, "holds"))
-      for (const { seq } of holds) if (!this.#open.has(seq)) lowest = Math.min(lowest, seq);
+    for await (const reservations of pagesOf(this.#tables, "holds"))
+      for (const { seq } of reservations) if (!this.#open.has(seq)) lowest = Math.min(lowest, seq);
     if (lowest > through) return undefined;
-    return { seq: lowest, problem: "an amount is held by no open approval", expected: "none", found: "one" };
+    return { seq: lowest, problem: "a reserved amount has no open approval", expected: "none", found: "one" };
   }
 
   async #rowsAt(rows: readonly number[]): Promise<readonly StoredRow[]> {
@@ -272,7 +272,7 @@ export class ApprovalWalk {
     return reportDamageAt(rows, () => approvalsAt(this.#tables, rows));
   }
 
-  /** True if the row was erased, and its approval is gone meanwhile, or a denial that holds without its call. */
+  /** True if the row was erased, and its approval is gone meanwhile, or a denial that applies without its call. */
   async #isOfErasedRow(row: StoredRow): Promise<boolean> {
     if (missingParts(row.evidence).length === 0) return false;
     const [kept] = await this.#approvalsAt([row.seq]);
@@ -334,7 +334,7 @@ function keptDenial({ attach: digest, ends, key, record: text, status }: TabledA
   return canonical({ attach: digest, ends, key, status, record } as unknown as Canonical);
 }
 
-/** Returns the amounts under the counters of the row. A counter that came into force later may hold more. */
+/** Returns the amounts under the counters of the row. A counter that came into force later may have more. */
 function recordedIn(
   reservations: TabledApproval["reservations"],
   recorded: TabledApproval["reservations"],
@@ -352,8 +352,10 @@ function formatApproval(
   { seq, attach: digest, key, place, status, ends, record }: StoredApproval,
   reservations: TabledApproval["reservations"],
 ): string {
-  const held = reservations.map(({ counter, key: of, at, amount }) => [counter, of, at, amount].join(" ")).toSorted();
-  return JSON.stringify([seq, digest, key, place, status, ends, record, held]);
+  const amounts = reservations
+    .map(({ counter, key: of, at, amount }) => [counter, of, at, amount].join(" "))
+    .toSorted();
+  return JSON.stringify([seq, digest, key, place, status, ends, record, amounts]);
 }
 
 const asKept = (approval: StoredApproval): StoredApproval => approval;

@@ -76,7 +76,7 @@ export class CounterWalk {
   async #eventsOf(events: readonly RecordedEvent[]): Promise<LedgerMistake | undefined> {
     const counters = new Map(this.#counters.kept.map((counter) => [counter.digest, counter]));
     const met = new Set<string>();
-    const asked = events.map(({ counter, key, at, seq }) => {
+    const lookups = events.map(({ counter, key, at, seq }) => {
       const { id = -1, folded = 0 } = counters.get(counter) ?? {};
       const of = `${counter} ${key}`;
       const hasFolds = folded > 0;
@@ -84,19 +84,19 @@ export class CounterWalk {
       met.add(of);
       return { id, of, hasFolds, withBefore, key: [id, key, at, seq] as const };
     });
-    const keys = asked.map(({ key }) => key);
-    const places = asked.filter(({ withBefore }) => withBefore).map(({ key }) => key);
+    const keys = lookups.map(({ key }) => key);
+    const positions = lookups.filter(({ withBefore }) => withBefore).map(({ key }) => key);
     const rowOf = ([, , , seq]: (typeof keys)[number]): number => seq;
     const [stored, totals] = await Promise.all([
       reportDamageAt(keys.map(rowOf), () => this.#tables.at("effects", keys, ["total", "folded"])),
-      reportDamageAt(places.map(rowOf), () => this.#tables.totals(places)),
+      reportDamageAt(positions.map(rowOf), () => this.#tables.totals(positions)),
     ]);
-    let place = 0;
-    for (const [index, { id, of, hasFolds, withBefore }] of asked.entries()) {
+    let next = 0;
+    for (const [index, { id, of, hasFolds, withBefore }] of lookups.entries()) {
       const { amount, seq } = events[index] as RecordedEvent;
       const { total: kept, folded } = stored[index] ?? {};
       const total = folded === null ? kept : undefined;
-      const before = withBefore ? totals[place++] : this.#totals.get(of);
+      const before = withBefore ? totals[next++] : this.#totals.get(of);
       if (this.#counters.damaged?.id === id) return this.findDamage(seq);
       const expected = sum(before, amount);
       const problem = "a counter's total differs from its receipts";

@@ -45,7 +45,7 @@ export interface Rows<Row = StoredRow> {
   /** The number of the first row that is not before a time; if there is none, the number after the last row. */
   firstSince(at: number): Promise<number>;
   /** The total of all events before each position; undefined if the counter is not kept. */
-  totals(places: readonly EventPosition[]): Promise<readonly (string | undefined)[]>;
+  totals(positions: readonly EventPosition[]): Promise<readonly (string | undefined)[]>;
 }
 
 /** A ledger that is read from outside, even while a gate serves it. */
@@ -78,7 +78,7 @@ export function rowsOf(tables: Tables): Rows {
     receipts: (query) => receiptsOf(tables, query),
     changes: (after) => changesIn(tables, after),
     firstSince: async (at) => firstSince(leafReader(tables), (await tables.head()).rows, at),
-    totals: (places) => totalsBefore(tables, places),
+    totals: (positions) => totalsBefore(tables, positions),
   };
 }
 

@@ -44,8 +44,8 @@ export async function seenHeads(
   folder: string | undefined,
   pinFile: string | undefined,
 ): Promise<readonly ObservedHead[]> {
-  const places = [pinFile, folder && pinIn(folder)].filter((file) => file !== undefined);
-  const pins = await Promise.all([...new Set(places)].map(readPin));
+  const pinFiles = [pinFile, folder && pinIn(folder)].filter((file) => file !== undefined);
+  const pins = await Promise.all([...new Set(pinFiles)].map(readPin));
   const heads = pins.filter((pin) => pin !== undefined).map(pinnedHead);
   const notes = folder === undefined ? [] : checkpointNames.map((name) => join(folder, name));
   const checkpoints = await Promise.all(notes.map((file) => readCheckpoint(file)));

@@ -56,9 +56,9 @@ function* partsOf(rows: readonly StoredRow[]): Generator<readonly StoredRow[]> {
 
 /** Returns the query in the form of a store. */
 async function rowQuery(tables: Tables, query: ReceiptQuery): Promise<RowQuery> {
-  const { since, until, act, answered: asked, kind, mode, key, before, ...rest } = query;
+  const { since, until, act, answered: wanted, kind, mode, key, before, ...rest } = query;
   // Only calls that were let through have outcomes.
-  const answered = asked ?? (rest.outcome === undefined ? undefined : "ALLOW");
+  const answered = wanted ?? (rest.outcome === undefined ? undefined : "ALLOW");
   // A mode only softens a verdict. So if the answer is BLOCK or ESCALATE, the verdict is one of these too, and they
   // have an index.
   const refused = answered !== undefined && answered !== "ALLOW" && rest.verdict === undefined;

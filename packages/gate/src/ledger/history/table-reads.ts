@@ -109,12 +109,12 @@ export function hashReader(tables: Tables): HashReader {
 /** The total of all events before each position, as a decimal; undefined if the counter is not kept. */
 export async function totalsBefore(
   tables: Tables,
-  places: readonly EventPosition[],
+  positions: readonly EventPosition[],
 ): Promise<readonly (string | undefined)[]> {
   const ids = await counterIds(tables);
-  const keys = places.map(({ counter, key, at, seq }): EntryKey => [ids.get(counter) ?? -1, key, at, seq]);
+  const keys = positions.map(({ counter, key, at, seq }): EntryKey => [ids.get(counter) ?? -1, key, at, seq]);
   const totals = await tables.totals(keys);
-  return places.map(({ counter }, index) => (ids.has(counter) ? (totals[index] ?? "0") : undefined));
+  return positions.map(({ counter }, index) => (ids.has(counter) ? (totals[index] ?? "0") : undefined));
 }
 
 /** The amounts that outcomes took back, for each query. */

@@ -154,8 +154,8 @@ export class Walk {
       await catchFinding(async () => this.#outcomes?.step(counters)),
       behind,
     );
-    const holds = ({ seq }: Link): boolean => broken === undefined || seq < broken.seq;
-    this.#link = links.findLast(holds) ?? this.#link;
+    const isIntact = ({ seq }: Link): boolean => broken === undefined || seq < broken.seq;
+    this.#link = links.findLast(isIntact) ?? this.#link;
     for (const [seq, parts] of this.#lacking) if (seq <= this.#link.seq) this.#erasedParts += parts;
     this.#lacking = [];
     return broken;

@@ -1,7 +1,7 @@
 import { unlink } from "node:fs/promises";
 import type { LedgerStore } from "../store/store.ts";
 import { LedgerRefused } from "../errors.ts";
-import { placeOfKeys, readSigningKeys, Signer, writeFirstKey, type SigningKeys } from "./signing-key.ts";
+import { describeKeySource, readSigningKeys, Signer, writeFirstKey, type SigningKeys } from "./signing-key.ts";
 
 /** The signer of a ledger's heads. */
 export interface OpenSigner {
@@ -35,7 +35,7 @@ export async function openSigner(store: LedgerStore, { file, acceptNew }: Signer
   const found = await readSigningKeys(file);
   if (found === undefined && recorded !== undefined && !acceptNew) {
     throw new LedgerRefused(
-      `the signing key of the ledger "${log}" is ${recorded}, but its file ${placeOfKeys(file)} is missing: ` +
+      `the signing key of the ledger "${log}" is ${recorded}, but its file ${describeKeySource(file)} is missing: ` +
         "restore the file, or name it with SVC_SIGNING_KEY; if the key is lost, use --accept signing-key once, at a start or " +
         "with `svc-gate resume`, to make a new key",
     );
@@ -64,7 +64,7 @@ function changeOf(signer: Signer, recorded: string, { file, acceptNew }: SignerK
   const isRotation = recorded === signer.before;
   if (isRotation || acceptNew) return { from: recorded, to: signer.current, isRotation };
   throw new LedgerRefused(
-    `the signing key of the ledger is ${recorded}, but ${placeOfKeys(file)} has ${signer.current}: ` +
+    `the signing key of the ledger is ${recorded}, but ${describeKeySource(file)} has ${signer.current}: ` +
       "put the ledger's own key there, or name its file with SVC_SIGNING_KEY (gates that share a ledger share its key); if it is lost, " +
       "start once with --accept signing-key",
   );

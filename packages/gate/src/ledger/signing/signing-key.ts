@@ -48,8 +48,8 @@ export function isKeyText(file: string): boolean {
   return file.includes("-----BEGIN ");
 }
 
-/** Returns the place of the keys for a message, never the keys themselves. */
-export function placeOfKeys(file: string): string {
+/** Returns where the keys are, for a message: their file, or the setting that contains them. */
+export function describeKeySource(file: string): string {
   return isKeyText(file) ? "SVC_SIGNING_KEY" : file;
 }
 
@@ -60,7 +60,7 @@ export function placeOfKeys(file: string): string {
  * @throws {LedgerRefused} if others can read the file, or it has anything else
  */
 export async function readSigningKeys(file: string): Promise<SigningKeys | undefined> {
-  if (isKeyText(file)) return parseKeys(`${file.trim()}\n`, `in ${placeOfKeys(file)}`);
+  if (isKeyText(file)) return parseKeys(`${file.trim()}\n`, `in ${describeKeySource(file)}`);
   let text: string;
   try {
     const { mode } = await stat(file);

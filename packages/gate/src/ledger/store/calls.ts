@@ -45,28 +45,27 @@ export function serveOpened<Opened extends { close(): void }>(
   names: readonly (keyof Opened & string)[],
 ): void {
   const all = new Map<number, Opened>();
-  const findOpened = (place: number): Opened => {
-    const opened = all.get(place);
+  const findOpened = (id: number): Opened => {
+    const opened = all.get(id);
     if (opened === undefined) throw new Error("it is not open");
     return opened;
   };
   const onOne = names.map((name) => {
     return [
       name,
-      (place: number, ...args: never[]) =>
-        Reflect.apply(findOpened(place)[name] as WorkerMethod, findOpened(place), args),
+      (id: number, ...args: never[]) => Reflect.apply(findOpened(id)[name] as WorkerMethod, findOpened(id), args),
     ];
   });
   serveCalls({
     ...(Object.fromEntries(onOne) as Handlers),
-    open: (place: number, options: never) => {
+    open: (id: number, options: never) => {
       const { opened, said } = open(options);
-      all.set(place, opened);
+      all.set(id, opened);
       return said;
     },
-    close: (place: number) => {
-      const opened = all.get(place);
-      all.delete(place);
+    close: (id: number) => {
+      const opened = all.get(id);
+      all.delete(id);
       opened?.close();
     },
   });
@@ -118,8 +117,8 @@ export class WorkerCaller {
   }
 
   /** Says whether the process lives as long as the thread. */
-  keepProcessAlive(isHeld: boolean): void {
-    this.#worker[isHeld ? "ref" : "unref"]();
+  keepProcessAlive(isReferenced: boolean): void {
+    this.#worker[isReferenced ? "ref" : "unref"]();
   }
 
   #die(error: Error): void {

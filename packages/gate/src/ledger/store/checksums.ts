@@ -31,15 +31,15 @@ export function countersOf(rows: readonly (readonly unknown[])[]): Counters {
 /**
  * The counters by digest.
  *
- * @param place where a damaged counter is, for the message; `whole` is what to restore
+ * @param where a damaged counter is, for the message; `whole` is what to restore
  * @throws {LedgerRefused} if a counter's own row was changed
  */
 export function soundCounters(
   { kept, damaged }: Counters,
-  [place, whole]: readonly [string, string],
+  [where, whole]: readonly [string, string],
 ): ReadonlyMap<string, KeptCounter> {
   if (damaged === undefined) return new Map(kept.map((counter) => [counter.digest, counter]));
-  throw new LedgerRefused(`the counter ${damaged.id} ${place} is damaged: restore ${whole} from a backup`);
+  throw new LedgerRefused(`the counter ${damaged.id} ${where} is damaged: restore ${whole} from a backup`);
 }
 
 /** The entry of a counter, with its checksum. */

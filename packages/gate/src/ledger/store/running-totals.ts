@@ -13,10 +13,10 @@ export interface TotalQuery extends StoredLookup {
   readonly bytes: Uint8Array;
 }
 
-/** The columns of an amount that is held: counter, key, at, row, amount. */
+/** The columns of an amount that is reserved: counter, key, at, row, amount. */
 export type ReservationRow = readonly [number, Uint8Array, number, number, string];
 
-/** The rows of amounts that are held for a person's decision. */
+/** The rows of amounts that are reserved for a person's decision. */
 export function toReservationRows(effects: readonly StoredEffect[], counters: KeptCounters): readonly ReservationRow[] {
   return effects
     .filter(({ held }) => held === true)
@@ -29,7 +29,7 @@ export function toReservationRows(effects: readonly StoredEffect[], counters: Ke
     ]);
 }
 
-/** Adds the amounts that are held to a counter's value. */
+/** Adds the amounts that are reserved to a counter's value. */
 export function addReserved(value: string, amounts: readonly string[]): string {
   return amounts.reduce((sum, amount) => addDecimals(sum, amount), value);
 }
@@ -179,9 +179,9 @@ export function keepIn(
   folded: readonly StoredEffect[],
 ): { readonly kept: KeptCounter; readonly added: readonly StoredEffect[] } {
   const known = counters.get(digest);
-  const held = known === undefined ? 0 : (known.through ?? Number.POSITIVE_INFINITY);
+  const knownThrough = known === undefined ? 0 : (known.through ?? Number.POSITIVE_INFINITY);
   const isLive = known?.through === null && through === null;
-  const added = folded.filter(({ seq, takenBy = seq }) => takenBy > held);
+  const added = folded.filter(({ seq, takenBy = seq }) => takenBy > knownThrough);
   const kept = {
     id: known?.id ?? Math.max(0, ...[...counters.values()].map(({ id }) => id)) + 1,
     digest,

@@ -6,7 +6,7 @@ export type Filters = Omit<RowQuery, "before" | "from" | "limit">;
 /** The parts of a search that databases write in different ways. */
 interface SqlDialect {
   /** The placeholder of a parameter, by its number from 0. */
-  readonly place: (index: number) => string;
+  readonly placeholder: (index: number) => string;
   /** The condition that a leaf contains a text. */
   readonly leafHas: (text: string) => string;
   /** Selects the outcomes of a row. */
@@ -22,7 +22,7 @@ export interface Conditions {
 }
 
 /** The conditions of a search for receipts. */
-export function conditionsOf(filters: Filters, { place, leafHas, outcomes }: SqlDialect): Conditions {
+export function conditionsOf(filters: Filters, { placeholder, leafHas, outcomes }: SqlDialect): Conditions {
   const { session, tool, verdict, outcome, refused = false, checks = false } = filters;
   const equal = Object.entries({ session, tool, verdict }).filter(([, value]) => value !== undefined);
   const texts = filters.leafHas ?? [];
@@ -31,9 +31,9 @@ export function conditionsOf(filters: Filters, { place, leafHas, outcomes }: Sql
   // With the literal, the planner knows that the partial index of refusals has every matching row.
   const isIndexed = refused || (verdict !== undefined && verdict !== "ALLOW");
   const where = [
-    ...equal.map(([name], index) => `${name} = ${place(index)}`),
-    ...texts.map((_, index) => leafHas(place(equal.length + index))),
-    ...statuses.map(() => `EXISTS (${outcomes} AND status = ${place(parameters.length - 1)})`),
+    ...equal.map(([name], index) => `${name} = ${placeholder(index)}`),
+    ...texts.map((_, index) => leafHas(placeholder(equal.length + index))),
+    ...statuses.map(() => `EXISTS (${outcomes} AND status = ${placeholder(parameters.length - 1)})`),
     // Rows of observe mode have no outcome, so none is missing. No text within a leaf has quotes without a backslash.
     ...(outcome === "missing" ? [`NOT ${leafHas(`'"mode":"observe"'`)} AND NOT EXISTS (${outcomes})`] : []),
     ...(refused ? ["verdict IN ('BLOCK', 'ESCALATE')"] : []),

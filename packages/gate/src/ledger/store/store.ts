@@ -46,7 +46,7 @@ export interface ApprovalsFound {
   readonly kept: readonly KeptApproval[];
   /** The rows of their votes. */
   readonly votes: readonly StoredRow[];
-  /** The amounts that these approvals hold. */
+  /** The amounts that these approvals reserve. */
   readonly reservations: readonly StoredEffect[];
   /** Open approvals of the keys. */
   readonly open: readonly (readonly [key: string, place: string, count: number])[];
@@ -116,7 +116,7 @@ export interface CommitOptions {
   readonly erasures?: readonly Erasure[] | undefined;
   /** Approvals that the rows open or change. */
   readonly approvals?: readonly StoredApproval[] | undefined;
-  /** Rows whose held amounts count no more. */
+  /** Rows whose reserved amounts count no more. */
   readonly released?: readonly number[] | undefined;
   /** Answers that exact repeats of the checks get. Those that are too old for a repeat may be deleted with them. */
   readonly repeats?: readonly StoredRepeat[] | undefined;
@@ -125,10 +125,10 @@ export interface CommitOptions {
 }
 
 /**
- * Where erased data may remain: nowhere; in pages that are not rewritten yet; in a log that a reader holds open; or in old
+ * Where erased data may remain: nowhere; in pages that are not rewritten yet; in a log that a reader keeps open; or in old
  * row versions that only the database server can remove.
  */
-export type ScrubResult = "clean" | "later" | "held" | "vacuum";
+export type ScrubResult = "clean" | "later" | "busy" | "vacuum";
 
 export interface OpenedStore extends Description {
   readonly created: boolean;
@@ -260,7 +260,7 @@ export interface DatabaseLedger {
   readonly mustExist?: boolean;
 }
 
-/** One PostgreSQL database, which holds many ledgers, each under its id. */
+/** One PostgreSQL database, which has many ledgers, each under its id. */
 export interface Database {
   /** Weaknesses of the setup, in one sentence each for the operator. */
   readonly warnings: readonly string[];

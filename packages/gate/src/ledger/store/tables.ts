@@ -53,7 +53,7 @@ export const tableSpecs = {
     },
     key: ["seq"],
   },
-  /** The amounts that open approvals hold. */
+  /** The amounts that open approvals reserve. */
   holds: {
     columns: { counter: "number", key: "digest", at: "number", seq: "number", amount: "text" },
     key: ["counter", "key", "at", "seq"],
@@ -243,7 +243,7 @@ export interface RowSlice {
  * commit.
  *
  * Each call sees one state of the ledger. Calls that are made without a wait between them are answered in their order: none
- * sees an older state than the call before it. That does not hold for `find`, `approvals` and `countWaiting`.
+ * sees an older state than the call before it. That does not apply to `find`, `approvals` and `countWaiting`.
  *
  * Any method may throw `Unreadable` for damaged data.
  */
@@ -285,7 +285,7 @@ export interface Tables {
    * The running total before each position, which has the form of an event's key. Without an earlier event it is undefined
    * or 0.
    */
-  totals(places: readonly EntryKey[]): Promise<readonly (string | undefined)[]>;
+  totals(positions: readonly EntryKey[]): Promise<readonly (string | undefined)[]>;
   /** Rows, newest first: the next slice of a search. */
   find(query: RowQuery): Promise<RowSlice>;
   /** Approvals, newest first. */

@@ -36,34 +36,34 @@ export class Threads {
   /** Opens an object and returns the result of opening it as `said`. If this throws, nothing stays open. */
   async open(options: unknown): Promise<{ readonly remote: Remote; readonly said: unknown }> {
     const thread = this.#pick();
-    const place = this.#next;
+    const id = this.#next;
     this.#next += 1;
     thread.objects += 1;
     try {
-      const said = await thread.caller.call<unknown>("open", place, options);
-      return { said, remote: this.#remote(thread, place) };
+      const said = await thread.caller.call<unknown>("open", id, options);
+      return { said, remote: this.#remote(thread, id) };
     } catch (error) {
       await this.#leave(thread, false);
       throw error;
     }
   }
 
-  #remote(thread: Thread, place: number): Remote {
+  #remote(thread: Thread, id: number): Remote {
     const { caller } = thread;
     let ending: Promise<void> | undefined;
     return {
-      call: (method, ...args) => caller.call(method, place, ...args),
+      call: (method, ...args) => caller.call(method, id, ...args),
       get hasEnded() {
         return caller.hasEnded;
       },
-      end: () => (ending ??= this.#end(thread, place)),
+      end: () => (ending ??= this.#end(thread, id)),
     };
   }
 
-  async #end(thread: Thread, place: number): Promise<void> {
+  async #end(thread: Thread, id: number): Promise<void> {
     let isSound = false;
     try {
-      if (!thread.caller.hasEnded) await thread.caller.call("close", place);
+      if (!thread.caller.hasEnded) await thread.caller.call("close", id);
       isSound = !thread.caller.hasEnded;
     } finally {
       await this.#leave(thread, isSound);

@@ -201,8 +201,8 @@ export class Eraser {
     clearTimeout(this.#retry);
     for (let time = 1; ; time += 1) {
       const left = await this.#options.scrub(rewrite);
-      if (left !== "held" || time === patience.times) {
-        if (left === "held") this.#retryLater();
+      if (left !== "busy" || time === patience.times) {
+        if (left === "busy") this.#retryLater();
         return sentences[left];
       }
       await wait(patience.ms);
@@ -230,7 +230,7 @@ const sentences: Readonly<Record<Scrubbed, string | null>> = {
   later:
     "unused parts of index pages may still have session ids and tool names: the gate rewrites them with the next erasure by " +
     "an operator, within a day of an erasure by age, or at the next start",
-  held:
+  busy:
     "the write-ahead log still has the erased data, because another program is reading the ledger's file: the gate removes " +
     "it when that program has ended, at the latest at the next start",
   vacuum:

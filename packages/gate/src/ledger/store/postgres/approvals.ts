@@ -7,7 +7,7 @@ import { settleAll } from "./session.ts";
 import { ask, type BoundStatement } from "./sql.ts";
 import { entriesIn } from "./entries.ts";
 
-type Send = (asked: BoundStatement) => Promise<readonly (readonly unknown[])[]>;
+type Send = (statement: BoundStatement) => Promise<readonly (readonly unknown[])[]>;
 
 /** An approval and the row that asked, from the columns of a statement. */
 export function keptApproval(columns: readonly unknown[]): KeptApproval {

@@ -18,7 +18,7 @@ import {
 import { ask, entriesAt, entriesWhere, pageOf, type BoundStatement } from "./sql.ts";
 
 /** Sends a statement and returns its rows. */
-export type StatementSender = (asked: BoundStatement) => Promise<readonly (readonly unknown[])[]>;
+export type StatementSender = (statement: BoundStatement) => Promise<readonly (readonly unknown[])[]>;
 
 const firstKey: EntryKey = [-(2 ** 31), "", Number.MIN_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
 const lastKey: EntryKey = [2 ** 31 - 1, "f".repeat(128), Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
@@ -43,8 +43,8 @@ export function entriesOf(
     },
     where: (table, column, values) => entriesIn(send, ledger, { table, column, values }),
     tally: (after = firstKey, through) => tally(send, ledger, { after, through }),
-    totals: async (places) => {
-      const found = await send(ask("totalsBefore", ledger, ...columnsOfKeys("effects", places)));
+    totals: async (positions) => {
+      const found = await send(ask("totalsBefore", ledger, ...columnsOfKeys("effects", positions)));
       return (found as readonly (readonly (string | null)[])[]).map(([total]) => total ?? undefined);
     },
   };

@@ -6,8 +6,8 @@ import type { DeliveryNotes, KeyNotes } from "../store.ts";
 /** How far each endpoint of webhooks has got, in the database. */
 export function deliveriesOf(reads: Pool, ledger: string): DeliveryNotes {
   /** Writes, and returns the note if the owner has the right to send afterwards. */
-  const write = async (asked: BoundStatement, endpoint: string, owner: string): Promise<string | undefined> => {
-    const [, rows] = await transact(reads, ledger, [asked, ask("deliveryOf", ledger, endpoint)], false);
+  const write = async (statement: BoundStatement, endpoint: string, owner: string): Promise<string | undefined> => {
+    const [, rows] = await transact(reads, ledger, [statement, ask("deliveryOf", ledger, endpoint)], false);
     const [found, note] = rows?.[0] ?? [];
     return found === owner ? String(note) : undefined;
   };

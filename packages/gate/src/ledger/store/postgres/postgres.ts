@@ -7,7 +7,7 @@ import {
   connect,
   explainError,
   makePool,
-  placeOf,
+  formatAddress,
   rollBack,
   type Bounds,
 } from "./session.ts";
@@ -45,7 +45,7 @@ export async function openPostgres(options: DatabaseOptions): Promise<Database> 
   let closing: Promise<void> | undefined;
   return {
     warnings: found.warnings,
-    open: (place) => openStore(pools, place),
+    open: (ledger) => openStore(pools, ledger),
     passHead: (ledger) => passHead(transactions, ledger),
     isReachable: () =>
       reads.query("SELECT 1").then(
@@ -115,7 +115,7 @@ interface DatabaseInspection {
 function inspect({ url, mayMigrate = false, migrations = all }: DatabaseOptions): Promise<DatabaseInspection> {
   return withClient(url, async (client) => {
     const warnings = isPlainFarAway(url)
-      ? [`the connection to ${placeOf(url)} is not encrypted: add ?sslmode=verify-full to SVC_DATABASE_URL`]
+      ? [`the connection to ${formatAddress(url)} is not encrypted: add ?sslmode=verify-full to SVC_DATABASE_URL`]
       : [];
     const strength = await requireDurable(client);
     let version = await readVersion(client);
@@ -195,22 +195,22 @@ function refusal(error: unknown, url: string): unknown {
   if (!(error instanceof Error) || error instanceof LedgerRefused) return error;
   const { code = "", path } = error as { readonly code?: string; readonly path?: string };
   if (path !== undefined) return new LedgerRefused(`SVC_DATABASE_URL names ${path}, which cannot be read (${code})`);
-  const place = placeOf(url);
+  const address = formatAddress(url);
   if (["28P01", "28000"].includes(code))
     return new LedgerRefused(
-      `the database at ${place} does not admit this role: check SVC_DATABASE_URL (${error.message})`,
+      `the database at ${address} does not admit this role: check SVC_DATABASE_URL (${error.message})`,
     );
-  if (code === "3D000") return new LedgerRefused(`there is no such database at ${place}: create it`);
+  if (code === "3D000") return new LedgerRefused(`the database at ${address} does not exist: create it`);
   if (code === "42501")
     return new LedgerRefused(
-      `the role may not do that at ${place} (${error.message}): run \`svc-gate migrate --role ROLE\` as the owner`,
+      `the role may not do that at ${address} (${error.message}): run \`svc-gate migrate --role ROLE\` as the owner`,
     );
   if (code === "25006")
-    return new LedgerRefused(`the server at ${place} is a standby that only reads: name the primary`);
+    return new LedgerRefused(`the server at ${address} is a standby that only reads: name the primary`);
   const reason = explainError(error);
   return reason instanceof NotKept
     ? new LedgerRefused(
-        `the database at ${place} cannot be reached (${code === "" ? error.message : code}): start it, or check SVC_DATABASE_URL`,
+        `the database at ${address} cannot be reached (${code === "" ? error.message : code}): start it, or check SVC_DATABASE_URL`,
       )
     : error;
 }

@@ -145,7 +145,7 @@ export async function migrate(
   const found = await readVersion(client);
   if (found > known.length) throw newer(found, known.length);
   await client.query("SET lock_timeout TO '10s'; SET statement_timeout TO 0");
-  if (found === 0) await withPatience(() => beginNoting(client));
+  if (found === 0) await withPatience(() => makeMigrationsTable(client));
   const done: number[] = [];
   for (const [at, steps] of known.entries()) {
     if (at + 1 > found && (await runOnce(client, at + 1, steps))) done.push(at + 1);
@@ -160,7 +160,7 @@ export function newer(found: number, known: number): LedgerRefused {
   );
 }
 
-async function beginNoting(client: Client): Promise<void> {
+async function makeMigrationsTable(client: Client): Promise<void> {
   await client.query("CREATE SCHEMA IF NOT EXISTS svc_gate");
   await client.query(
     "CREATE TABLE IF NOT EXISTS svc_gate.migrations (number int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())",
@@ -197,7 +197,7 @@ async function grant(client: Client, role: string): Promise<void> {
   const { rowCount } = await client.query("SELECT 1 FROM pg_roles WHERE rolname = $1", [role]);
   if (rowCount === 0)
     throw new LedgerRefused(
-      `there is no role "${role}" to serve as: make it first, with CREATE ROLE "${role}" LOGIN PASSWORD '...'`,
+      `the role "${role}" does not exist: make it first, with CREATE ROLE "${role}" LOGIN PASSWORD '...'`,
     );
   for (const step of grants(client.escapeIdentifier(role))) await client.query(step);
 }

@@ -2,19 +2,19 @@ import { DatabaseError, Pool, type ClientBase, type ClientConfig, type PoolClien
 import { asLedger, begin, beginReading, commit, rollback, type BoundStatement } from "./sql.ts";
 import { NotKept } from "../../errors.ts";
 
-/** Timeouts in milliseconds. The server, not the gate, limits how long a transaction holds a ledger's head. */
+/** Timeouts in milliseconds. The server, not the gate, limits how long a transaction locks a ledger's head. */
 export interface Bounds {
   /** The wait for a new connection, or for a free one of the pool. */
   readonly connect: number;
-  /** The wait for the ledger's head while another gate holds it. */
+  /** The wait for the ledger's head while another gate has locked it. */
   readonly lock: number;
   /** One statement, but never a COMMIT: see `withoutTimeout`. */
   readonly statement: number;
-  /** A silent gate that holds the head. The server then closes its connection, which frees the head. */
+  /** A silent gate that has locked the head. The server then closes its connection, which unlocks the head. */
   readonly idleInTransaction: number;
   /** The wait for any answer, also to a COMMIT that waits for a standby. Then the gate closes the connection. */
   readonly answer: number;
-  /** Finding the outcome of a COMMIT whose answer was lost. It is longer than a gate can hold a head. */
+  /** Finding the outcome of a COMMIT whose answer was lost. It is longer than a gate can lock a head. */
   readonly settle: number;
 }
 
@@ -56,7 +56,7 @@ export function clientConfig(url: string, within: Bounds, synchronousCommit?: st
 }
 
 /** The database's address without secrets. */
-export function placeOf(url: string): string {
+export function formatAddress(url: string): string {
   const { hostname, port, pathname, searchParams } = new URL(url);
   return `${searchParams.get("host") ?? hostname}:${port === "" ? "5432" : port}${pathname}`;
 }
@@ -93,8 +93,8 @@ export async function beginTransaction(
     client.query(reading ? beginReading : begin),
     client.query(asLedger(ledger)),
   ];
-  const asked = first.map((statement) => send(client, statement));
-  const answers = await settleAll([...opening, ...asked]);
+  const sent = first.map((statement) => send(client, statement));
+  const answers = await settleAll([...opening, ...sent]);
   return answers.slice(opening.length) as readonly (readonly Row[])[];
 }
 
@@ -110,12 +110,12 @@ export async function settleAll<Value>(promises: readonly Promise<Value>[]): Pro
 export async function transact(
   pool: Pool,
   ledger: string,
-  asked: readonly BoundStatement[],
+  statements: readonly BoundStatement[],
   reading: boolean,
 ): Promise<readonly (readonly Row[])[]> {
   const client = await connect(pool);
   try {
-    const rows = beginTransaction(client, ledger, asked, reading);
+    const rows = beginTransaction(client, ledger, statements, reading);
     const ended = client.query(commit);
     await settleAll<unknown>([rows, ended]);
     client.release();
@@ -169,7 +169,7 @@ export function explainError(error: unknown): unknown {
 const sentences: Readonly<Record<string, string>> = {
   "25006": "the database is a standby that only reads: another server is the primary",
   "53300": "the database has no free connection: lower SVC_DATABASE_POOL, or raise its max_connections",
-  "55P03": "another gate holds the ledger's head, and has not let it go within 5 seconds",
+  "55P03": "another gate has locked the ledger's head for more than 5 seconds",
   "57014": "a statement took longer than it may",
   "57P03": "the database is starting or stopping",
 };

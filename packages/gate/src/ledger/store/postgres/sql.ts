@@ -97,23 +97,23 @@ export const statements = {
   leafAt: `SELECT leaf FROM svc_gate.receipts WHERE ledger = $1 AND seq = $2`,
   /** The latest event of each counter and key, and its total at a moment. */
   totals: `SELECT latest.at, latest.total, earlier.total AS before
-    FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS asked (counter, key, after, place)
+    FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS wanted (counter, key, after, nth)
     LEFT JOIN LATERAL (SELECT e.at, e.total FROM svc_gate.effects e
-      WHERE e.ledger = $1 AND e.counter = asked.counter AND e.key = asked.key ORDER BY e.at DESC, e.seq DESC LIMIT 1) latest ON true
+      WHERE e.ledger = $1 AND e.counter = wanted.counter AND e.key = wanted.key ORDER BY e.at DESC, e.seq DESC LIMIT 1) latest ON true
     LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e
-      WHERE e.ledger = $1 AND e.counter = asked.counter AND e.key = asked.key AND e.at <= asked.after
+      WHERE e.ledger = $1 AND e.counter = wanted.counter AND e.key = wanted.key AND e.at <= wanted.after
       ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
-    ORDER BY asked.place`,
-  /** The amounts that are held under each counter and key, after a moment. */
-  held: `SELECT asked.place, h.amount
-    FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS asked (counter, key, after, place)
+    ORDER BY wanted.nth`,
+  /** The amounts that are reserved under each counter and key, after a moment. */
+  reserved: `SELECT wanted.nth, h.amount
+    FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS wanted (counter, key, after, nth)
     JOIN LATERAL (SELECT e.amount FROM svc_gate.holds e
-      WHERE e.ledger = $1 AND e.counter = asked.counter AND e.key = asked.key AND e.at > asked.after) h ON true`,
+      WHERE e.ledger = $1 AND e.counter = wanted.counter AND e.key = wanted.key AND e.at > wanted.after) h ON true`,
   /** The amounts of events after a moment that outcomes took back, under each counter and key. */
-  taken: `SELECT asked.place, w.amount
-    FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS asked (counter, key, after, place)
-    JOIN LATERAL (SELECT e.amount FROM svc_gate.withdrawals e WHERE e.ledger = $1 AND e.counter = asked.counter
-      AND e.key = asked.key AND e.at > asked.after) w ON true`,
+  taken: `SELECT wanted.nth, w.amount
+    FROM unnest($2::int[], $3::bytea[], $4::bigint[]) WITH ORDINALITY AS wanted (counter, key, after, nth)
+    JOIN LATERAL (SELECT e.amount FROM svc_gate.withdrawals e WHERE e.ledger = $1 AND e.counter = wanted.counter
+      AND e.key = wanted.key AND e.at > wanted.after) w ON true`,
   keepOutcome: `INSERT INTO svc_gate.outcomes (ledger, seq, outcome, status) VALUES ($1, $2, $3, $4)
     ON CONFLICT (ledger, seq) DO UPDATE SET outcome = excluded.outcome, status = excluded.status`,
   openByKey: `SELECT key, place, count(*) AS count FROM svc_gate.approvals
@@ -130,7 +130,7 @@ export const statements = {
   release: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq = ANY($2::bigint[])`,
   eraseApprovals: `DELETE FROM svc_gate.approvals WHERE ledger = $1 AND seq BETWEEN $2 AND $3
     AND NOT (status = 'denied' AND record LIKE '%"call":{"attach":"%')`,
-  eraseHolds: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq BETWEEN $2 AND $3`,
+  eraseReservations: `DELETE FROM svc_gate.holds WHERE ledger = $1 AND seq BETWEEN $2 AND $3`,
   /** The right to send has an end, by the database's clock. */
   takeDelivery: `INSERT INTO svc_gate.deliveries (ledger, endpoint, owner, until, note)
     VALUES ($1, $2, $3, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + $4::bigint, '')
@@ -165,10 +165,10 @@ export const statements = {
       AND (counter, key, at, seq) <= ($6, $7, $8, $9)`,
   /** The total before each position ($2 counters, $3 keys, $4 times, $5 rows). */
   totalsBefore: `SELECT earlier.total
-    FROM unnest($2::int[], $3::bytea[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS asked (counter, key, at, seq, place)
-    LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = asked.counter
-      AND e.key = asked.key AND (e.at, e.seq) < (asked.at, asked.seq) ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
-    ORDER BY asked.place`,
+    FROM unnest($2::int[], $3::bytea[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS wanted (counter, key, at, seq, nth)
+    LEFT JOIN LATERAL (SELECT e.total FROM svc_gate.effects e WHERE e.ledger = $1 AND e.counter = wanted.counter
+      AND e.key = wanted.key AND (e.at, e.seq) < (wanted.at, wanted.seq) ORDER BY e.at DESC, e.seq DESC LIMIT 1) earlier ON true
+    ORDER BY wanted.nth`,
   checksIn: `SELECT seq, evidence FROM svc_gate.receipts WHERE ledger = $1 AND seq >= $2 AND seq <= $3 AND verdict <> 'CHANGE'`,
   erase: `UPDATE svc_gate.receipts SET evidence = $3 WHERE ledger = $1 AND seq = $2`,
   eraseWithCall: `UPDATE svc_gate.receipts SET evidence = $3, session = NULL, tool = '' WHERE ledger = $1 AND seq = $2`,
@@ -198,14 +198,14 @@ function limitCharacters(columns: string, slice: string, order: string, most: st
 /** Entries of a table in the order of its key. */
 export function pageOf(ledger: string, { table, columns, after = [], through = [], limit }: Page): BoundStatement {
   const key = keyOf(table);
-  const place = (index: number): string => `$${index + 2}`;
+  const placeholder = (index: number): string => `$${index + 2}`;
   const bound = (operator: string, count: number, from: number): string =>
     count === 0
       ? ""
-      : ` AND (${key.slice(0, count).join(", ")}) ${operator} (${Array.from({ length: count }, (_, at) => place(from + at)).join(", ")})`;
+      : ` AND (${key.slice(0, count).join(", ")}) ${operator} (${Array.from({ length: count }, (_, at) => placeholder(from + at)).join(", ")})`;
   const bounds = bound(">", after.length, 0) + bound("<=", through.length, after.length);
   const [names, order] = [columns.join(", "), key.join(", ")];
-  const count = place(after.length + through.length);
+  const count = placeholder(after.length + through.length);
   const page = `SELECT ${names} FROM svc_gate.${table} WHERE ledger = $1${bounds} ORDER BY ${order} LIMIT ${count}`;
   const text = columns.includes("evidence") ? limitCharacters(names, page, order, String(sliceCharacters)) : page;
   const name = nameOf(`page ${after.length} ${through.length}`, table, columns);
@@ -227,10 +227,10 @@ export function entriesAt(
   columns: readonly string[],
 ): BoundStatement {
   const key = keyOf(table);
-  const places = key.map((column, index) => `$${index + 2}::${arrayOf(table, column)}`);
-  const text = `SELECT asked.nth, ${columns.map((name) => `e.${name}`).join(", ")}
-    FROM unnest(${places.join(", ")}) WITH ORDINALITY AS asked (${key.join(", ")}, nth)
-    JOIN svc_gate.${table} e ON ${key.map((name) => `e.${name} = asked.${name}`).join(" AND ")} WHERE e.ledger = $1`;
+  const placeholders = key.map((column, index) => `$${index + 2}::${arrayOf(table, column)}`);
+  const text = `SELECT wanted.nth, ${columns.map((name) => `e.${name}`).join(", ")}
+    FROM unnest(${placeholders.join(", ")}) WITH ORDINALITY AS wanted (${key.join(", ")}, nth)
+    JOIN svc_gate.${table} e ON ${key.map((name) => `e.${name} = wanted.${name}`).join(" AND ")} WHERE e.ledger = $1`;
   return { statement: { name: nameOf("at", table, columns), text }, values: [ledger, ...keys] };
 }
 
@@ -254,7 +254,7 @@ function nameOf(read: string, table: TableName, columns: readonly string[]): str
 /** Rows from $5 on below $2, newest first: at most $3 rows and $4 characters. Each filter adds a parameter. */
 export function readRows(filters: Filters): BoundStatement {
   const { where, parameters } = conditionsOf(filters, {
-    place: (index) => `$${index + 6}`,
+    placeholder: (index) => `$${index + 6}`,
     leafHas: (text) => `(strpos(leaf, ${text}) > 0)`,
     outcomes: "SELECT FROM svc_gate.outcomes o WHERE o.ledger = $1 AND o.seq = svc_gate.receipts.seq",
   });
@@ -297,8 +297,8 @@ export function insertion(table: BulkTable, rows: number): Statement {
   return inserting.getOrInsertComputed(`${table} ${rows}`, (name) => {
     const columns = columnsOf(table);
     const tuples = Array.from({ length: rows }, (_, at) => {
-      const places = columns.map((_column, index) => `$${at * columns.length + index + 2}`);
-      return `($1, ${places.join(", ")})`;
+      const placeholders = columns.map((_column, index) => `$${at * columns.length + index + 2}`);
+      return `($1, ${placeholders.join(", ")})`;
     });
     const unlessThere = table === "holds" ? " ON CONFLICT DO NOTHING" : "";
     const text = `INSERT INTO svc_gate.${table} (ledger, ${columns.join(", ")}) VALUES ${tuples.join(", ")}${unlessThere}`;

@@ -43,12 +43,12 @@ interface PostgresStoreState {
 }
 
 /** Opens the ledger with an id, or creates it. @throws {LedgerRefused} if it must not be served */
-export async function openStore(pools: Pools, place: DatabaseLedger): Promise<LedgerStore> {
+export async function openStore(pools: Pools, options: DatabaseLedger): Promise<LedgerStore> {
   const client = await connect(pools.transactions);
   try {
-    const opening = await openOn(client, place);
+    const opening = await openOn(client, options);
     client.release();
-    return new PostgresStore(pools, place.ledger, opening);
+    return new PostgresStore(pools, options.ledger, opening);
   } catch (error) {
     client.release(true);
     throw explainError(error);
@@ -63,7 +63,10 @@ async function openOn(
   let [found = []] = await beginTransaction(client, ledger, [find]);
   const secret = randomBytes(32).toString("hex");
   if (found.length === 0) {
-    if (mustExist) throw new NoLedger(`there is no ledger "${ledger}" in the database`);
+    if (mustExist)
+      throw new NoLedger(
+        `the database has no ledger "${ledger}": check the name, or start its gate, which makes the ledger`,
+      );
     const name = log ?? `svc-gate/${randomBytes(16).toString("hex")}`;
     await send(client, ask("addLedger", ledger, name, secret, ledgerSeal(ledger, name, secret)));
     found = await send(client, find);
@@ -111,7 +114,7 @@ class PostgresStore implements LedgerStore {
     this.opened = opened;
     this.#version = version;
     this.#counters = counters;
-    this.tables = postgresTables((...asked) => transact(pools.reads, ledger, asked, true), ledger);
+    this.tables = postgresTables((...statements) => transact(pools.reads, ledger, statements, true), ledger);
     this.keyNotes = keyNotesOf(pools.reads, ledger);
     this.deliveries = deliveriesOf(pools.reads, ledger);
   }
@@ -150,7 +153,7 @@ class PostgresStore implements LedgerStore {
     }
   }
 
-  /** True if the database can be reached and written. It is asked at most once a second. */
+  /** True if the database can be reached and written. Asks the database at most once a second. */
   hasRoom(): Promise<boolean> {
     const now = performance.now();
     if (this.#room === undefined || now - this.#room.at > 1000)
@@ -159,8 +162,8 @@ class PostgresStore implements LedgerStore {
   }
 
   async keepContract(digest: string, text: string): Promise<void> {
-    const asked = [ask("keepContract", this.#ledger, digest, text), ask("contract", this.#ledger, digest)];
-    const [, kept] = await transact(this.#pools.transactions, this.#ledger, asked, false);
+    const statements = [ask("keepContract", this.#ledger, digest, text), ask("contract", this.#ledger, digest)];
+    const [, kept] = await transact(this.#pools.transactions, this.#ledger, statements, false);
     if (kept?.[0]?.[0] === text) return;
     throw new LedgerRefused(`the text of the contract ${digest} in the database is damaged: restore it from a backup`);
   }
@@ -188,7 +191,7 @@ class PostgresStore implements LedgerStore {
     }
     const walker = new WorkerCaller(new Worker(new URL("./walker.ts", import.meta.url)));
     try {
-      await walker.call("begin", this.#pools.config, this.#ledger, walk);
+      await walker.call("start", this.#pools.config, this.#ledger, walk);
       return await inSteps<Verification>(() => walker.call("goOn"), inTurn);
     } finally {
       await walker.end();
@@ -207,9 +210,9 @@ class PostgresStore implements LedgerStore {
 }
 
 async function isWritable(pool: Pool): Promise<boolean> {
-  const asked = pool.query<{ readonly: string }>("SELECT current_setting('transaction_read_only') AS readonly");
+  const setting = pool.query<{ readonly: string }>("SELECT current_setting('transaction_read_only') AS readonly");
   const late = wait(2000, undefined, { ref: false });
-  const answer = await Promise.race([asked, late]).catch(() => undefined);
-  asked.catch(() => undefined);
+  const answer = await Promise.race([setting, late]).catch(() => undefined);
+  setting.catch(() => undefined);
   return answer?.rows[0]?.readonly === "off";
 }

@@ -15,7 +15,7 @@ const windowRows = 65_536;
 type PostgresRow = readonly unknown[];
 
 /** Sends statements together, and returns the rows of each. No statement sees an older state than the one before it. */
-export type PipelineReader = (...asked: readonly BoundStatement[]) => Promise<readonly (readonly PostgresRow[])[]>;
+export type PipelineReader = (...statements: readonly BoundStatement[]) => Promise<readonly (readonly PostgresRow[])[]>;
 
 /** The tables of a ledger in a database. */
 export function postgresTables(read: PipelineReader, ledger: string): Tables {
@@ -47,21 +47,21 @@ export function postgresTables(read: PipelineReader, ledger: string): Tables {
   };
 }
 
-/** Sends the reads that are asked for without a wait between them together, in their order: they take one round trip. */
+/** Sends the reads that are requested without a wait between them together, in their order: they take one round trip. */
 function together(read: PipelineReader): StatementSender {
-  let waiting: (PromiseWithResolvers<readonly PostgresRow[]> & { readonly asked: BoundStatement })[] = [];
+  let waiting: (PromiseWithResolvers<readonly PostgresRow[]> & { readonly statement: BoundStatement })[] = [];
   const flush = (): void => {
     const batch = waiting;
     waiting = [];
-    read(...batch.map(({ asked }) => asked)).then(
+    read(...batch.map(({ statement }) => statement)).then(
       (rows) => batch.forEach(({ resolve }, index) => resolve(rows[index] ?? [])),
       (error: unknown) => batch.forEach(({ reject }) => reject(error)),
     );
   };
-  return (asked) => {
+  return (statement) => {
     if (waiting.length === 0) queueMicrotask(flush);
     const answer = Promise.withResolvers<readonly PostgresRow[]>();
-    waiting.push({ ...answer, asked });
+    waiting.push({ ...answer, statement });
     return answer.promise;
   };
 }

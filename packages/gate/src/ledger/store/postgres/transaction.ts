@@ -54,7 +54,7 @@ export interface TransactionParts {
   readonly kept: (version: number, counters: KeptCounters) => void;
 }
 
-/** A transaction that holds the lock of the ledger's head. */
+/** A transaction that has the lock of the ledger's head. */
 export class PostgresTransaction implements StoreTransaction {
   readonly #parts: TransactionParts;
   readonly at: number;
@@ -81,7 +81,9 @@ export class PostgresTransaction implements StoreTransaction {
     this.at = at;
     this.tables = {
       where: (table, column, values) =>
-        this.#serially(() => entriesIn((asked) => send(parts.client, asked), parts.ledger, { table, column, values })),
+        this.#serially(() =>
+          entriesIn((statement) => send(parts.client, statement), parts.ledger, { table, column, values }),
+        ),
     };
     this.head = head.leaf === null ? undefined : { seq: head.seq, leaf: head.leaf };
     this.changed = head.changed;
@@ -95,30 +97,33 @@ export class PostgresTransaction implements StoreTransaction {
     const counted = lookups.map((lookup) => queryFor(lookup, this.#counters));
     const known = counted.filter((lookup) => lookup !== undefined);
     if (known.length === 0) return lookups.map(() => undefined);
-    const [found, held, taken] = await this.#serially(() =>
+    const [found, reserved, taken] = await this.#serially(() =>
       Promise.all([
         this.#ask(known),
-        this.hasApprovals ? this.#amounts("held", known) : [],
+        this.hasApprovals ? this.#amounts("reserved", known) : [],
         this.#parts.head.withdrawals > 0 ? this.#amounts("taken", known) : [],
       ]),
     );
     const values = new Map(
-      known.map((lookup, at) => [lookup, withoutTaken(addReserved(found[at] ?? "0", held[at] ?? []), taken[at] ?? [])]),
+      known.map((lookup, at) => [
+        lookup,
+        withoutTaken(addReserved(found[at] ?? "0", reserved[at] ?? []), taken[at] ?? []),
+      ]),
     );
     return counted.map((lookup) => lookup && values.get(lookup));
   }
 
-  /** Reads the amounts that are held, or that outcomes took back, in the window of each query. */
-  async #amounts(of: "held" | "taken", queries: readonly TotalQuery[]): Promise<readonly (readonly string[])[]> {
+  /** Reads the amounts that are reserved, or that outcomes took back, in the window of each query. */
+  async #amounts(of: "reserved" | "taken", queries: readonly TotalQuery[]): Promise<readonly (readonly string[])[]> {
     const { client, ledger } = this.#parts;
     const columns = [queries.map(({ id }) => id), queries.map(({ bytes }) => bytes), queries.map(({ after }) => after)];
-    const found = Map.groupBy(await send(client, ask(of, ledger, ...columns)), ([place]) => Number(place));
+    const found = Map.groupBy(await send(client, ask(of, ledger, ...columns)), ([nth]) => Number(nth));
     return queries.map((_query, index) => (found.get(index + 1) ?? []).map(([, amount]) => String(amount)));
   }
 
   async approvals(lookup: ApprovalLookup): Promise<ApprovalsFound> {
     const { client, ledger } = this.#parts;
-    return this.#serially(() => openApprovals((asked) => send(client, asked), ledger, lookup, this.#counters));
+    return this.#serially(() => openApprovals((statement) => send(client, statement), ledger, lookup, this.#counters));
   }
 
   /** Asks the database only if the time of an open approval is over. */
@@ -153,11 +158,15 @@ export class PostgresTransaction implements StoreTransaction {
     this.#version = this.#parts.head.counters + 1;
     await send(client, ask("keepCounter", ledger, ...storedValues("counters", counterEntry(kept))));
     const events = await this.#events(added, true);
-    const holds = insertions("holds", ledger, toReservationRows(added, this.#counters));
+    const reservations = insertions("holds", ledger, toReservationRows(added, this.#counters));
     const taken = takenRows(added, this.#counters, true);
     this.#taken += taken.length;
-    const written = [...insertions("effects", ledger, events), ...holds, ...insertions("withdrawals", ledger, taken)];
-    await settleAll(written.map((asked) => send(client, asked)));
+    const written = [
+      ...insertions("effects", ledger, events),
+      ...reservations,
+      ...insertions("withdrawals", ledger, taken),
+    ];
+    await settleAll(written.map((statement) => send(client, statement)));
   }
 
   /** The rows of events. Asks the database only if `values` has not read all totals. */
@@ -212,9 +221,9 @@ export class PostgresTransaction implements StoreTransaction {
       await settleAll(erased.map((columns) => send(client, ask(write, ledger, ...columns))));
       const ended = rows.flatMap((range) => [
         ask("eraseApprovals", ledger, ...range),
-        ask("eraseHolds", ledger, ...range),
+        ask("eraseReservations", ledger, ...range),
       ]);
-      await settleAll(ended.map((asked) => send(client, asked)));
+      await settleAll(ended.map((statement) => send(client, statement)));
     } catch (error) {
       await this.abort();
       const isForbidden = error instanceof DatabaseError && error.code === "42501";
@@ -310,7 +319,7 @@ async function endTransaction(client: ClientBase, written: readonly BoundStateme
   let warned = false;
   const onNotice = ({ code }: { readonly code?: string | undefined }): void => void (warned ||= code !== "00000");
   client.on("notice", onNotice);
-  const before = [...written.map((asked) => send(client, asked)), client.query(withoutTimeout)];
+  const before = [...written.map((statement) => send(client, statement)), client.query(withoutTimeout)];
   const [answer, ...answers] = await Promise.allSettled([client.query(commit), ...before]);
   client.off("notice", onNotice);
   const failed: unknown = answers.find((each) => each.status === "rejected")?.reason;

@@ -13,12 +13,12 @@ let steps: Steps<Verification> | undefined;
 
 // A separate thread with one connection: hashing a long history would delay the thread that answers checks.
 serveCalls({
-  begin: (config: ClientConfig, ledger: string, walk: WalkOptions) => {
+  start: (config: ClientConfig, ledger: string, walk: WalkOptions) => {
     steps = new Steps(async (pause) => {
       const pool = makePool({ ...config, ...patience }, 1);
       try {
         return await walkStore(
-          postgresTables((...asked) => transact(pool, ledger, asked, true), ledger),
+          postgresTables((...statements) => transact(pool, ledger, statements, true), ledger),
           walk,
           pause,
         );

@@ -14,7 +14,7 @@ import type { SqliteTables } from "./tables.ts";
 /** The most approvals that are read at once: as many as may be open. */
 const dueMax = 10_000;
 
-/** A denial that holds after its call is erased. Its record is JSON with sorted members. */
+/** A denial that applies after its call is erased. Its record is JSON with sorted members. */
 const eraseReservations = `status = 'denied' AND record LIKE '%"call":{"attach":"%'`;
 const isOpen = "status IN ('pending', 'approved')";
 
@@ -28,17 +28,17 @@ interface KeptDenial extends DenialSummary {
   readonly seq: number;
 }
 
-/** The tables of approvals and of the amounts that they hold, for the connection that writes. */
+/** The tables of approvals and of the amounts that they reserve, for the connection that writes. */
 export class ApprovalTables {
   readonly #database: DatabaseSync;
   readonly #tables: SqliteTables;
-  readonly #held: StatementSync;
+  readonly #reserved: StatementSync;
   readonly #insertReservation: StatementSync;
   readonly #release: StatementSync;
   readonly #keep: StatementSync;
   /** True if a call was ever parked for a person. */
   hasApprovals: boolean;
-  /** The denials of each key that a call has asked for since the key's last denial, by their end. */
+  /** The denials of each key that a call has needed since the key's last denial, by their end. */
   readonly #denials = new Map<string, readonly KeptDenial[]>();
   /** Statements that batches repeat, by their text. */
   readonly #statements = new Map<string, StatementSync>();
@@ -46,7 +46,7 @@ export class ApprovalTables {
   constructor(database: DatabaseSync, tables: SqliteTables) {
     this.#database = database;
     this.#tables = tables;
-    this.#held = database.prepare("SELECT amount FROM holds WHERE counter = ? AND key = ? AND at > ?");
+    this.#reserved = database.prepare("SELECT amount FROM holds WHERE counter = ? AND key = ? AND at > ?");
     this.#insertReservation = insertion(database, "holds", "OR IGNORE");
     this.#release = database.prepare("DELETE FROM holds WHERE seq = ?");
     this.#keep = database.prepare(
@@ -59,21 +59,21 @@ export class ApprovalTables {
   readonly #statement: Prepare = (sql, options) =>
     this.#statements.getOrInsertComputed(sql, () => this.#database.prepare(sql, options));
 
-  /** Adds the amounts that are held in a query's window to a total. */
+  /** Adds the amounts that are reserved in a query's window to a total. */
   addReserved({ id, bytes, after }: TotalQuery, total: string): string {
     if (!this.hasApprovals) return total;
     return addReserved(
       total,
-      this.#held.all(id, bytes, after).map(({ amount }) => String(amount)),
+      this.#reserved.all(id, bytes, after).map(({ amount }) => String(amount)),
     );
   }
 
-  /** Adds the rows of held amounts, within a transaction of the caller. */
+  /** Adds the rows of reserved amounts, within a transaction of the caller. */
   reserve(effects: readonly StoredEffect[], counters: KeptCounters): void {
     for (const row of toReservationRows(effects, counters)) this.#insertReservation.run(...row);
   }
 
-  /** Forgets the approvals of erased rows but denials, and what they hold, within a transaction of the caller. */
+  /** Forgets the approvals of erased rows but denials, and what they reserve, within a transaction of the caller. */
   erase({ rows }: Pick<Erasure, "rows">): void {
     this.#denials.clear();
     for (const table of [`approvals WHERE NOT (${eraseReservations}) AND`, "holds WHERE"]) {
@@ -82,7 +82,7 @@ export class ApprovalTables {
     }
   }
 
-  /** Keeps approvals and ends holds, within a transaction of the caller. */
+  /** Keeps approvals and ends reservations, within a transaction of the caller. */
   keep(approvals: readonly StoredApproval[], released: readonly number[]): void {
     for (const row of released) this.#release.run(row);
     for (const approval of approvals) {
@@ -131,8 +131,8 @@ export class ApprovalTables {
 
   #readReservations(rows: readonly number[], counters: KeptCounters): readonly StoredEffect[] {
     const digests = new Map([...counters.values()].map(({ id, digest }) => [id, digest]));
-    const holds = this.#tables.where("holds", "seq", rows);
-    return holds.map(({ counter, ...hold }) => ({ ...hold, counter: digests.get(counter) ?? "" }));
+    const reservations = this.#tables.where("holds", "seq", rows);
+    return reservations.map(({ counter, ...reservation }) => ({ ...reservation, counter: digests.get(counter) ?? "" }));
   }
 
   #open(keys: readonly string[], at: number): Pick<ApprovalsFound, "all" | "open"> {

@@ -1,8 +1,7 @@
 import { backup, DatabaseSync } from "node:sqlite";
 import { makePrivate } from "../../files/private-files.ts";
 import { hasLedger } from "../../files/data-folder.ts";
-import { explain, openForReading, readMeta } from "./file.ts";
-import { LedgerRefused } from "../../errors.ts";
+import { explain, makeEmptyError, makeNoLedgerError, openForReading, readMeta } from "./file.ts";
 
 /** The number of pages that are copied between two reports of progress: 8 MiB. */
 const stepPages = 1024;
@@ -18,10 +17,10 @@ export async function copyDatabase(
   copy: string,
   progress: (done: number, all: number) => void,
 ): Promise<void> {
-  if (!hasLedger(folder)) throw new LedgerRefused(`there is no ledger in ${folder}`);
+  if (!hasLedger(folder)) throw makeNoLedgerError(folder);
   try {
     using source = openForReading(folder);
-    if (readMeta(source) === undefined) throw new LedgerRefused(`there is no ledger in ${folder}: its file is empty`);
+    if (readMeta(source) === undefined) throw makeEmptyError(folder);
     // One read transaction fixes the state. Otherwise each commit of the gate would restart the copy.
     source.exec("BEGIN; SELECT count(*) FROM meta;");
     makePrivate(copy);

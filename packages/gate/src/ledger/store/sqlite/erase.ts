@@ -40,7 +40,7 @@ export function scrub(database: DatabaseSync, folder: string, mayRewrite: boolea
   database.exec("PRAGMA busy_timeout = 0");
   const busy = database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.["busy"];
   database.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
-  if (busy !== 0) return "held";
+  if (busy !== 0) return "busy";
   flushCut(folder, files.log);
   return isDue && !isRewritten ? "later" : "clean";
 }

@@ -7,15 +7,26 @@ import { schema } from "./schema.ts";
 import { files } from "../../files/data-folder.ts";
 import { makePrivate } from "../../files/private-files.ts";
 import { flushAgain } from "./log.ts";
-import { LedgerRefused } from "../../errors.ts";
+import { LedgerRefused, NoLedger } from "../../errors.ts";
 
 /** The layout of the file. A file with another layout is refused, never converted silently. */
 const layout = 2;
 
 export function makeMissingError(folder: string): LedgerRefused {
   return new LedgerRefused(
-    `a ledger was here (its head is pinned), and its file in ${folder} is gone or empty: ` +
-      "restore it from a backup; a new history is not started over an old one",
+    `the ledger's file in ${folder} is gone or empty, but its head is pinned: restore the file from a backup; ` +
+      "a gate never starts a new history over an old one",
+  );
+}
+
+export function makeNoLedgerError(folder: string): NoLedger {
+  return new NoLedger(`the folder ${folder} has no ledger: name the data folder of a gate`);
+}
+
+/** A first start that was interrupted leaves a file without tables. */
+export function makeEmptyError(folder: string): LedgerRefused {
+  return new LedgerRefused(
+    `the ledger's file in ${folder} is empty: start its gate, which makes the tables, or restore a backup`,
   );
 }
 
@@ -226,7 +237,7 @@ export function explain(error: unknown, folder: string): unknown {
     );
   }
   if (primary === 5)
-    return new LedgerRefused(`another program holds the ledger's file in ${folder}: let it finish, and start again`);
+    return new LedgerRefused(`another program uses the ledger's file in ${folder}: let it finish, and start again`);
   if (primary === 10 || primary === 13 || ["ENOSPC", "EDQUOT"].includes(code ?? "")) {
     return new LedgerRefused(
       `the disk of ${folder} is full or fails (${errstr ?? code}): free space on it, or restore the ledger on another`,

@@ -12,6 +12,6 @@ export function insertion(
   or: "" | "OR IGNORE" | "OR REPLACE" = "",
 ): StatementSync {
   const columns = columnsOf(table);
-  const places = columns.map(() => "?").join(", ");
-  return database.prepare(`INSERT ${or} INTO ${table} (${columns.join(", ")}) VALUES (${places})`);
+  const placeholders = columns.map(() => "?").join(", ");
+  return database.prepare(`INSERT ${or} INTO ${table} (${columns.join(", ")}) VALUES (${placeholders})`);
 }

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { serveOpened } from "../calls.ts";
-import { explain, openForReading, readMeta } from "./file.ts";
+import { explain, makeEmptyError, openForReading, readMeta } from "./file.ts";
 import { unreadable } from "../../history/findings.ts";
 import { walkStore, type WalkOptions } from "../../history/walk.ts";
 import { Steps, type Pause } from "../steps.ts";
@@ -8,7 +8,7 @@ import { structureProblem } from "./structure.ts";
 import { asUnreadable, SqliteTables } from "./tables.ts";
 import type { Verification } from "../store.ts";
 import { tableMethods, withPromises } from "../tables.ts";
-import { LedgerRefused, Unreadable } from "../../errors.ts";
+import { Unreadable } from "../../errors.ts";
 import type { LedgerMistake } from "../../../../../core/src/record/entry/row.ts";
 
 /** A connection that only reads, in its own thread, so that it never delays a commit. */
@@ -70,7 +70,7 @@ class SqliteReader extends SqliteTables {
 function openReader(folder: string): SqliteReader {
   const database = openForReading(folder);
   try {
-    if (readMeta(database) === undefined) throw new LedgerRefused(`there is no ledger in ${folder}: its file is empty`);
+    if (readMeta(database) === undefined) throw makeEmptyError(folder);
     return new SqliteReader(folder, database);
   } catch (error) {
     database.close();

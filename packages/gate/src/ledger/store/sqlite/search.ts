@@ -45,7 +45,7 @@ export function searchRows(database: DatabaseSync, last: number, query: RowQuery
 }
 
 const dialect = {
-  place: () => "?",
+  placeholder: () => "?",
   leafHas: (text: string) => `(instr(leaf, ${text}) > 0)`,
   outcomes: "SELECT 1 FROM outcomes WHERE outcomes.seq = receipts.seq",
 };

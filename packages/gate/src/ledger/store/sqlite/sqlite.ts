@@ -2,7 +2,7 @@ import { readFile, rename, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isOpen } from "../../../../../core/src/approvals/mod.ts";
 import { files, hasLedger } from "../../files/data-folder.ts";
-import { makeMissingError, reserveBytes } from "./file.ts";
+import { makeMissingError, makeNoLedgerError, reserveBytes } from "./file.ts";
 import type { KeptTogether, OpenOptions, WriteOptions } from "./writer.ts";
 import type {
   DeliveryNotes,
@@ -17,7 +17,6 @@ import type {
 import type { StoredCounter, StoredHead } from "../tables.ts";
 import { makeTables, type Description, type Tables } from "../tables.ts";
 import type { Anchor } from "../../../../../core/src/record/tree/walk.ts";
-import { NoLedger } from "../../errors.ts";
 import type { DueApprovals } from "./approval-tables.ts";
 import {
   changeColumns,
@@ -256,7 +255,7 @@ export interface InspectionOptions {
 export async function readSqlite(
   folder: string,
 ): Promise<{ readonly tables: Tables; readonly close: () => Promise<void> }> {
-  if (!hasLedger(folder)) throw new NoLedger(`there is no ledger in ${folder}`);
+  if (!hasLedger(folder)) throw makeNoLedgerError(folder);
   const reader = await startReader(ownThreads.readers, folder);
   return { tables: makeTables((name, ...args) => reader.call(name, ...args)), close: () => reader.end() };
 }
@@ -270,7 +269,7 @@ export interface InspectionResult extends Verification {
 /** Walks a ledger, whether or not a gate serves it. It never locks, writes or creates anything. */
 export async function inspectSqlite(folder: string, inspection: InspectionOptions): Promise<InspectionResult> {
   const { anchors, chainAlone, mustExist } = inspection;
-  if (!hasLedger(folder)) throw mustExist ? makeMissingError(folder) : new NoLedger(`there is no ledger in ${folder}`);
+  if (!hasLedger(folder)) throw mustExist ? makeMissingError(folder) : makeNoLedgerError(folder);
   const reader = await startReader(ownThreads.readers, folder);
   try {
     const check = await reader.call<Verification>("verify", { from: 1, anchors, chainAlone });

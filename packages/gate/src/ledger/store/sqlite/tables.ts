@@ -54,7 +54,10 @@ export class SqliteTables implements WithoutPromises<Tables> {
 
   description(): Description {
     const meta = readMeta(this.#database);
-    if (meta === undefined) throw new LedgerRefused("there is no ledger in this file: it is empty");
+    if (meta === undefined)
+      throw new LedgerRefused(
+        "the ledger's file is empty: start its gate, which makes the tables, or restore a backup",
+      );
     const { log, counterSecret, signer, firstKey } = meta;
     return { log, counterSecret, signer, firstKey };
   }
@@ -157,13 +160,13 @@ export class SqliteTables implements WithoutPromises<Tables> {
     });
   }
 
-  totals(places: readonly EntryKey[]): readonly (string | undefined)[] {
+  totals(positions: readonly EntryKey[]): readonly (string | undefined)[] {
     const before = this.#prepare(
       "SELECT total FROM effects WHERE counter = ? AND key = ? AND (at, seq) < (?, ?) ORDER BY at DESC, seq DESC LIMIT 1",
     );
     const stored = keyWriter("effects");
-    return eachReadable(places, (place) => {
-      const [total] = (before.get(...stored(place)) ?? []) as unknown as readonly string[];
+    return eachReadable(positions, (position) => {
+      const [total] = (before.get(...stored(position)) ?? []) as unknown as readonly string[];
       return total;
     });
   }
@@ -183,7 +186,7 @@ export class SqliteTables implements WithoutPromises<Tables> {
   }
 }
 
-/** The driver throws for other numbers. The walk finds a row with one at the place where it is missing. */
+/** The driver throws for other numbers. The walk finds a row with one, because it is missing. */
 const rowBounds: Pick<EntryRange, "after" | "through"> = {
   after: [Number.MIN_SAFE_INTEGER - 1],
   through: [Number.MAX_SAFE_INTEGER],
@@ -198,7 +201,7 @@ function readable<Found>(read: () => Found): Found {
   return eachReadable([undefined], read)[0] as Found;
 }
 
-/** Reads once for each of some keys. @throws {Unreadable} with the place of the key at which the file is damaged */
+/** Reads once for each of some keys. @throws {Unreadable} with the index of the key at which the file is damaged */
 function eachReadable<Each, Found>(keys: readonly Each[], read: (key: Each) => Found): readonly Found[] {
   const found: Found[] = [];
   try {

@@ -141,8 +141,8 @@ class Writer {
     return this.#approvals.due(at);
   }
 
-  where(...asked: Parameters<SqliteTables["where"]>): ReturnType<SqliteTables["where"]> {
-    return this.#tables.where(...asked);
+  where(...query: Parameters<SqliteTables["where"]>): ReturnType<SqliteTables["where"]> {
+    return this.#tables.where(...query);
   }
 
   #sum(query: TotalQuery): string {
