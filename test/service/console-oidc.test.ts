@@ -318,12 +318,12 @@ const rules: readonly OidcRule[] = [
     defect: [
       {
         within: "OidcSignIn.start",
-        find: "this.#parts.seal.close(flow, place.base)",
+        find: "this.#parts.seal.close(flow, address.base)",
         put: 'this.#parts.seal.close(flow, "")',
       },
       {
         within: "OidcSignIn.finish",
-        find: "seal.open(returned.flow, place.base)",
+        find: "seal.open(returned.flow, address.base)",
         put: 'seal.open(returned.flow, "")',
       },
     ],

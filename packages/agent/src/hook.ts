@@ -103,7 +103,7 @@ function addressOf(text: string): URL {
 function keyIn(file: string | undefined): string {
   if (file === undefined) throw new NoAnswer("the hook has no key: name its file with --key-file");
   const key = readKey(file);
-  if (!/^[\x21-\x7e]+$/.test(key)) throw new NoAnswer(`${file} does not hold an API key`);
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new NoAnswer(`${file} does not contain an API key`);
   return key;
 }
 

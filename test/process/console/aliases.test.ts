@@ -39,7 +39,7 @@ suite("aliases in the console", () => {
   test("the receipt, the list and the approval show both names, and the proof holds", async (t) => {
     const opened = await start(t);
     const { page } = opened.anna;
-    assert.match(await proofOf(opened), /The proof holds/);
+    assert.match(await proofOf(opened), /The proof is valid/);
     const about = page.locator("section.panel", { has: page.getByRole("heading", { name: "About" }) });
     assert.match(await about.innerText(), /Tool\s+pay\.send\s+Sent as\s+Pay\s/);
     await opened.anna.opens("/receipts?tool_name=pay.send");

@@ -203,7 +203,7 @@ suite("reading in the console", () => {
 
   test("the browser proves a row against the signed head", async (t) => {
     const proof = await proofOf(t);
-    assert.match(proof, /The proof holds/);
+    assert.match(proof, /The proof is valid/);
     assert.equal(proof.match(/✓/g)?.length, 5);
   });
 
@@ -226,7 +226,7 @@ suite("reading in the console", () => {
   for (const [what, defect, complaint] of changes)
     control(`positive control: the browser notices ${what}`, async (t) => {
       const proof = await proofOf(t, [defect]);
-      assert.match(proof, /The proof does NOT hold/);
+      assert.match(proof, /The proof is NOT valid/);
       assert.match(proof, complaint);
     });
 
@@ -360,6 +360,6 @@ suite("reading in the console", () => {
     const [desk, anna] = await start(t);
     await anna.opens("/ledger");
     await anna.page.getByRole("button", { name: "Verify now" }).click();
-    await anna.page.getByText(`${await desk.rows()} rows hold`).waitFor();
+    await anna.page.getByText(`${await desk.rows()} rows are valid`).waitFor();
   });
 });

@@ -146,20 +146,20 @@ async function examineCase({ agent, installed, files }: Examination, room: Room,
   const copies = copiesOf(agent, files, { gate, keyFile: join(folder, "key"), keepsHook });
   room.replaceMachineFiles(copies.machine);
   const own = copies.project.map(({ text }) => text);
-  const place = room.makeContext(installed.version, {
+  const context = room.makeContext(installed.version, {
     user: copies.user,
     project: own.length === 0 && project === undefined ? undefined : (agent.merged ?? mergedJson)(own, project),
   });
-  rmSync(place.workspace, { recursive: true, force: true }); // files of the last case would count in this one
+  rmSync(context.workspace, { recursive: true, force: true }); // files of the last case would count in this one
   await gate.behave(behaviour);
   const before = gate.asked.length;
   const turns = model.shown.length;
-  const start = agent.start(place, `[[${script}]]`);
-  const output = await runHost(installed.program, place, { ...start, words: [...start.words, ...words] });
+  const start = agent.start(context, `[[${script}]]`);
+  const output = await runHost(installed.program, context, { ...start, words: [...start.words, ...words] });
   const hasEnded = model.shown.slice(turns).some(({ turn }) => turn > 0);
   const [line = ""] = output.trim().split("\n").slice(-1);
   const trouble = hasEnded ? undefined : line.slice(0, 300);
-  return { of, ran: existsSync(join(place.workspace, "ran")), asked: gate.asked.length > before, trouble };
+  return { of, ran: existsSync(join(context.workspace, "ran")), asked: gate.asked.length > before, trouble };
 }
 
 /** If the call ran, the result is known, however the host ended. */

@@ -57,7 +57,7 @@ export interface DoctorHost {
   readonly cases: (files: readonly SettingsFile[]) => readonly Case[];
   /** The calls that the model asks for: each makes this file. */
   readonly calls: (file: string) => Calls;
-  readonly start: (place: StartContext, prompt: string) => Start;
+  readonly start: (context: StartContext, prompt: string) => Start;
   /** A tool as the gate is asked about it, or the reason why the list leaves it out. By default the tool does not change. */
   readonly atGate?: (tool: OfferedTool) => OfferedTool | string;
   /** How to make the host show its model all its tools. By default a headless run without settings does this. */

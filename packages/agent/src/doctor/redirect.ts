@@ -110,7 +110,7 @@ export function isGateCommand(command: unknown, args?: unknown): command is stri
   return typeof command === "string" && /svc-gate(?:\.mjs)?['"]?\s+['"]?hook\b/.test(words);
 }
 
-/** The command with the doctor's gate and key in place of its own. Throws if the command cannot be changed safely. */
+/** The command with the doctor's gate and key instead of its own. Throws if the command cannot be changed safely. */
 export function redirectedCommand(text: string, { gate, keyFile }: Redirection, args?: unknown): string {
   const without = text.replace(new RegExp(String.raw`\s--(?:url|key-file)(?:=|\s+)${word}`, "g"), "");
   const start = /svc-gate(?:\.mjs)?['"]?\s+hook\b/;

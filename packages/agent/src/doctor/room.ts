@@ -14,7 +14,7 @@ export interface Room {
   readonly folder: string;
   readonly gate: StandIn;
   readonly model: ScriptedModel;
-  /** Puts files in place of the machine's settings, if the doctor may do that. */
+  /** Replaces the machine's settings by files, if the doctor may do that. */
   readonly replaceMachineFiles: (files: readonly SettingsFile[]) => void;
   readonly makeContext: (version: string, settings: Pick<StartContext, "user" | "project">) => StartContext;
 }

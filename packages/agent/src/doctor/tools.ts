@@ -52,18 +52,18 @@ async function startHost(
   const { listing } = host;
   const { gate, model } = room;
   const copies = copiesOf(host, files, { gate, keyFile: join(room.folder, "key"), keepsHook: false });
-  const place = room.makeContext(
+  const context = room.makeContext(
     version,
     listing === undefined ? { user: [], project: undefined } : settingsFor(host, listing, copies),
   );
   if (listing !== undefined)
     room.replaceMachineFiles(copies.machine.map((file) => ({ ...file, text: listing.settings(file.text) })));
-  const start = host.start(place, "[[tools]]");
-  const output = await runHost(program, place, start);
+  const start = host.start(context, "[[tools]]");
+  const output = await runHost(program, context, start);
   const times = requestsIn(model).length;
   if (times > 0 && listing !== undefined) {
     const isOver = (): boolean => requestsIn(model).length > times;
-    await runHost(program, place, { ...start, words: listing.session("[[tools]]") }, isOver);
+    await runHost(program, context, { ...start, words: listing.session("[[tools]]") }, isOver);
     if (!isOver()) say("no session with a terminal was seen: tools that need a person are not listed");
   }
   return output.trim().split("\n").at(-1) ?? "";

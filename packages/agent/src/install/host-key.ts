@@ -13,13 +13,13 @@ export function keyFileFor(agent: string): string {
  *
  * @throws {InputError} if the gate does not make it, or the file cannot be written
  */
-export async function makeKey(asked: {
+export async function makeKey(request: {
   readonly url: string;
   readonly adminKeyFile: string;
   readonly name: string;
   readonly keyFile: string;
 }): Promise<void> {
-  const { url, adminKeyFile, name, keyFile } = asked;
+  const { url, adminKeyFile, name, keyFile } = request;
   const authorization = `Bearer ${readKey(adminKeyFile)}`;
   // Before the gate makes the key, so that no key is lost.
   const descriptor = openNew(keyFile);

@@ -43,7 +43,7 @@ export function hostSeconds({ onEscalate }: InstallOptions): number {
  *
  * It is one word for `/bin/sh`, because some hosts use the user's shell, which may have another syntax.
  *
- * @param beginnings what an output may start with
+ * @param prefixes what an output may start with
  * @param whole an output that has no more; by default there is none
  * @param refusal the shell's commands that refuse the call
  */
@@ -60,7 +60,7 @@ export function guardedCommand(
 }
 
 /**
- * Where `/bin/sh` is bash, the environment can hold a function called `printf` or `echo`. `unset` itself cannot be
+ * Where `/bin/sh` is bash, the environment can contain a function called `printf` or `echo`. `unset` itself cannot be
  * replaced, because it is a special builtin of POSIX.
  */
 const ownBuiltins = "unset -f echo printf";
@@ -99,9 +99,8 @@ const systemFolders = ["/usr/bin", "/bin", "/run/current-system/sw/bin"];
 export function systemProgram(name: string, folders: readonly string[] = systemFolders): string {
   const program = folders.map((folder) => `${folder}/${name}`).find((file) => canAccess(file, constants.X_OK));
   if (program !== undefined) return program;
-  const places = folders.join(", ");
   throw new InputError(
-    `the hook needs the program \`${name}\`, which is not in ${places}: install it, and run this again`,
+    `the hook needs the program \`${name}\`, which is not in ${folders.join(", ")}: install it, and run this again`,
   );
 }
 

@@ -7,7 +7,7 @@ export type ListTools = (cursor: string | undefined) => Promise<JsonRecord | und
 
 /** A server may change its tools without telling: the list is read again after this time. */
 const freshMs = 300_000;
-/** Pages of one list, and the time after which no page of it is asked for. */
+/** Pages of one list, and the time after which no page of it is requested. */
 const pagesMax = 100;
 const listMs = 60_000;
 /** A list that changes during each of so many readings is none. */

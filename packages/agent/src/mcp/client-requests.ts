@@ -18,7 +18,7 @@ interface ClientRequest {
   readonly taskId: string | undefined;
   readonly ports: Ports;
   readonly stop: AbortController;
-  state: "held" | "sent" | "answered";
+  state: "waiting" | "sent" | "answered";
   call?: RoundCall;
   verdicts: readonly Verdict[];
 }
@@ -74,7 +74,7 @@ export class ClientRequests {
       taskId,
       ports,
       stop: new AbortController(),
-      state: "held",
+      state: "waiting",
       verdicts: [],
     };
     this.#open.delete(key);
@@ -114,7 +114,7 @@ export class ClientRequests {
   /**
    * Sends the request on if the gate allows it, as exactly the data that the gate has judged.
    *
-   * @param refusalLater asked after the verdict: while a person decides, a tool can change
+   * @param refusalLater called after the verdict: while a person decides, a tool can change
    */
   async #sendIfAllowed(
     open: ClientRequest,
@@ -162,7 +162,7 @@ export class ClientRequests {
   }
 
   /** The client does not wait for the answer any more. Returns the state that the request had; undefined if it was not open. */
-  abandon(id: messages.MessageId): "held" | "sent" | undefined {
+  abandon(id: messages.MessageId): "waiting" | "sent" | undefined {
     const key = messages.keyOf(id);
     const open = this.#open.get(key);
     if (open === undefined || open.state === "answered") return undefined;
@@ -229,17 +229,17 @@ export class ClientRequests {
   ): Promise<string | undefined> {
     const unclear = "Svc: the server asks for input in a way that cannot be judged.";
     if (error?.["code"] === urlElicitationCode) {
-      const { elicitations: asked, ...others } = objectIn(error, "data") ?? {};
-      if (!Array.isArray(asked) || Object.keys(others).length > 0) return unclear;
-      const requests = asked.map((params) => ({ method: "elicitation/create", params }));
+      const { elicitations, ...others } = objectIn(error, "data") ?? {};
+      if (!Array.isArray(elicitations) || Object.keys(others).length > 0) return unclear;
+      const requests = elicitations.map((params) => ({ method: "elicitation/create", params }));
       return this.#server.refusalOfAll(requests, signal);
     }
     if (result?.["resultType"] !== "input_required") return undefined;
     if (call === undefined) return "Svc: the server asks for input at a point where MCP does not allow it.";
-    const asked = result["inputRequests"] ?? {};
+    const requests = result["inputRequests"] ?? {};
     const state = result["requestState"];
-    if (!isObject(asked) || !(state === undefined || typeof state === "string")) return unclear;
-    const refusal = await this.#server.refusalOfAll(Object.values(asked), signal);
+    if (!isObject(requests) || !(state === undefined || typeof state === "string")) return unclear;
+    const refusal = await this.#server.refusalOfAll(Object.values(requests), signal);
     // An answer that a stream repeats permits no second round.
     if (refusal === undefined && isFirst) this.#context.rounds.add(call, state, verdicts);
     return refusal;

@@ -279,8 +279,8 @@ class HttpProxy {
   async #tell({ headers }: ClientExchange, text: string): Promise<void> {
     const all = { ...ownHeaders(headers), ...acceptOf("POST") };
     const signal = AbortSignal.timeout(answerMs);
-    const asked = { method: "POST", headers: all, body: text, signal } as const;
-    const answer = await this.#upstream.send(asked).catch(() => undefined);
+    const options = { method: "POST", headers: all, body: text, signal } as const;
+    const answer = await this.#upstream.send(options).catch(() => undefined);
     answer?.on("error", () => undefined).resume();
   }
 }

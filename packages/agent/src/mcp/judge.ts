@@ -20,7 +20,7 @@ export interface GateJudgement {
 
 /** Progress for a caller that waits, well within the shortest time-out of a client. */
 const tickMs = 5000;
-/** Calls that wait for a person: the oldest is forgotten, and asked as a new call. */
+/** Calls that wait for a person: the oldest is forgotten, and judged as a new call. */
 const parkedMax = 1000;
 
 export class Judge {

@@ -11,7 +11,7 @@ import { serverEnv } from "./settings.ts";
 
 /** How long a server may take to end after its input has ended, and again after SIGTERM. */
 const endMs = 5000;
-/** How long a process that the server has left behind may hold its output. */
+/** How long a process that the server has left behind may keep its output open. */
 const lastLinesMs = 1000;
 /** How long the reports of the last calls may take. */
 const reportMs = 2000;

@@ -1,4 +1,4 @@
-/** What the scripted model says. A script is data, so that a test and a person can read what the host was asked to do. */
+/** What the scripted model says. A script is data, so that a test and a person can read what the model makes the host do. */
 
 /** A tool call. `arguments` is text, so that a script can send JSON that ends too early or repeats a member. */
 export interface ScriptedCall {
@@ -37,23 +37,23 @@ export interface ScriptPosition {
 const marker = /\[\[([\w.-]+)\]\]/g;
 
 /**
- * Finds the place in the script by the last marker in the user's texts and the number of model turns after it. So a
+ * Finds the position in the script by the last marker in the user's texts and the number of model turns after it. So a
  * repeated request gets the same answer, and a sub-agent with a marker of its own has its own script.
  */
 export function findPosition(messages: readonly ModelMessage[]): ScriptPosition {
-  let place: ScriptPosition = { script: undefined, turn: 0 };
+  let position: ScriptPosition = { script: undefined, turn: 0 };
   let before: ModelMessage["from"] = "user";
   for (const { from, text } of messages) {
     const name = from === "user" ? [...text.matchAll(marker)].at(-1)?.[1] : undefined;
-    if (name !== undefined) place = { script: name, turn: 0 };
+    if (name !== undefined) position = { script: name, turn: 0 };
     // Some protocols send one message for each call of a batch.
-    else if (from === "model" && before !== "model") place = { ...place, turn: place.turn + 1 };
+    else if (from === "model" && before !== "model") position = { ...position, turn: position.turn + 1 };
     before = from;
   }
-  return place;
+  return position;
 }
 
-/** Returns the turn at that place. A model without a script, or at its end, says a text and calls nothing. */
+/** Returns the turn at that position. A model without a script, or at its end, says a text and calls nothing. */
 export function turnAt(scripts: Scripts, { script, turn }: ScriptPosition): ScriptedTurn {
   if (script === undefined) return "This conversation has no script.";
   const turns = Object.hasOwn(scripts, script) ? scripts[script] : undefined;

@@ -58,12 +58,12 @@ async function answer(
   if (protocol === undefined) return answerOther(request, response, path, strange);
   const body = JSON.parse(await textIn(request));
   const { messages, tools, isStreamed } = protocol.read(body, path);
-  const place = findPosition(messages);
+  const position = findPosition(messages);
   const results = messages.flatMap((message) => message.results);
-  shown.push({ ...place, results, tools });
+  shown.push({ ...position, results, tools });
   // A host that offers no tool asks for something else, such as a title.
-  const says = tools.length === 0 ? "A conversation" : fillTurn(turnAt(scripts, place), results);
-  const said: ModelAnswer = { ...place, says, model: String(body.model ?? "scripted") };
+  const says = tools.length === 0 ? "A conversation" : fillTurn(turnAt(scripts, position), results);
+  const said: ModelAnswer = { ...position, says, model: String(body.model ?? "scripted") };
   if (!isStreamed) {
     response.writeHead(200, { "content-type": "application/json" }).end(protocol.whole(said));
     return;

@@ -12,7 +12,7 @@ import { Text } from "./text.ts";
 import Inbox from "./pages/inbox.ts";
 import { SignIn } from "./pages/sign-in.ts";
 
-const places = [
+const navEntries = [
   ["/", "Inbox", ["approve", "receipts"]],
   ["/receipts", "Receipts", ["receipts"]],
   ["/rollout", "Rollout", ["receipts"]],
@@ -22,10 +22,10 @@ const places = [
   ["/access", "Access", ["approve", "receipts", "admin"]],
 ] as const;
 
-type NavEntry = (typeof places)[number];
+type NavEntry = (typeof navEntries)[number];
 
 function findNavEntries({ scopes }: SessionJson): readonly NavEntry[] {
-  return places.filter(([, , needed]) => needed.some((scope) => scopes.includes(scope)));
+  return navEntries.filter(([, , needed]) => needed.some((scope) => scopes.includes(scope)));
 }
 
 /** The page that a person sees first. A key of an administrator alone cannot read the inbox. */
@@ -116,8 +116,8 @@ function Shell({ session, onEnded }: ShellProps): JSX.Element {
 }
 
 function Side({ session, path, onEnded }: ShellProps & { readonly path: string }): JSX.Element {
-  const isHere = (place: string): boolean =>
-    place === "/" ? path === "/" || path.startsWith("/approvals") : path.startsWith(place);
+  const isHere = (target: string): boolean =>
+    target === "/" ? path === "/" || path.startsWith("/approvals") : path.startsWith(target);
   // On a narrow screen the header is one line, and a button opens the rest of it.
   const [isOpen, setOpen] = useState(false);
   useEffect(() => setOpen(false), [path]);
@@ -144,10 +144,10 @@ function Side({ session, path, onEnded }: ShellProps & { readonly path: string }
       el.nav(
         { "aria-label": "Pages" },
         el.ul(
-          findNavEntries(session).map(([place, label]) =>
+          findNavEntries(session).map(([target, label]) =>
             el.li(
-              { key: place },
-              el.a({ href: link(place), "aria-current": isHere(place) ? "page" : undefined }, label),
+              { key: target },
+              el.a({ href: link(target), "aria-current": isHere(target) ? "page" : undefined }, label),
             ),
           ),
         ),
@@ -208,7 +208,7 @@ function StopBanner(): JSX.Element | null {
   );
 }
 
-/** Shows a page's own fault in its place, so that the rest of the console stays. */
+/** Shows a page's own fault instead of the page, so that the rest of the console stays. */
 class Guard extends Component<{ readonly children?: ComponentChildren }, { readonly fault?: unknown }> {
   override state: { readonly fault?: unknown } = {};
 

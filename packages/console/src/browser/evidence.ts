@@ -27,12 +27,12 @@ export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(binary, (letter) => letter.charCodeAt(0));
 }
 
-/** Where a value is in a call: the names of members and the places in lists that lead to it. */
+/** Where a value is in a call: the names of members and the positions in lists that lead to it. */
 export type ValuePath = readonly (number | string)[];
 
 /** A member of two inputs. */
 export interface MemberComparison {
-  readonly place: PathNode | undefined;
+  readonly node: PathNode | undefined;
   /** Undefined if only the second input has the member. */
   readonly before: Json | undefined;
   readonly isSame: boolean;
@@ -54,15 +54,15 @@ export function compareMembers(before: Json, now: Json): readonly MemberComparis
     else if (isList(one) && isList(other))
       for (let at = 0; at < Math.max(one.length, other.length); at += 1)
         visit(one[at], other[at], { within, step: at });
-    else found.push({ place: within, before: one, isSame: one === other || textOf(one) === textOf(other) });
+    else found.push({ node: within, before: one, isSame: one === other || textOf(one) === textOf(other) });
   };
   visit(before, now, undefined);
   return found;
 }
 
-/** The path of a place. */
-export function pathOf(place: PathNode | undefined): ValuePath {
-  return place === undefined ? [] : [...pathOf(place.within), place.step];
+/** The path to a node. */
+export function pathOf(node: PathNode | undefined): ValuePath {
+  return node === undefined ? [] : [...pathOf(node.within), node.step];
 }
 
 function isObject(value: Json | undefined): value is JsonObject {
@@ -118,7 +118,7 @@ function isPartShown(receipt: ReceiptJson, name: "input" | "platform", shown = "
 
 /** What a receipt has of an input or of facts. */
 export interface RecordedValue {
-  /** A list if the input was not kept whole. A sensitive member that was erased has a reference in its place. */
+  /** A list if the input was not kept whole. An erased sensitive member has a reference instead. */
   readonly value: Json;
   /** The sensitive members that were erased. */
   readonly erased: readonly ValuePath[];

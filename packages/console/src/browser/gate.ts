@@ -1,6 +1,6 @@
 import { findMembers } from "../../../core/src/wire/mod.ts";
 
-/** Why the gate did not do what the page asked: a problem of RFC 9457, or a gate that cannot be reached. */
+/** Why the gate did not do what the page wanted: a problem of RFC 9457, or a gate that cannot be reached. */
 export interface Problem {
   /** 0 if the gate did not answer. */
   readonly status: number;

@@ -161,7 +161,7 @@ export interface AnswerState<Value> {
   readonly value: Value | undefined;
   readonly raw: RawTexts;
   readonly problem: Problem | undefined;
-  /** What a page shows in place of the value: that it loads, or the problem. */
+  /** Shown instead of the value: that it loads, or the problem. */
   readonly note: JSX.Element | false;
   /** Asks again. In the background the old answer stays until the new one is there. */
   readonly again: (background?: boolean) => void;
@@ -226,7 +226,7 @@ export function useAct<Value>(): ActState<Value> {
   return { act, refuse: setProblem, isBusy, note: problem !== undefined && h(ProblemNote, { of: problem }) };
 }
 
-/** The members of an answer that hold a call, which the page shows with their characters. */
+/** The members of an answer that contain a call, which the page shows with their characters. */
 export const callMembers: readonly string[] = ["tool_input", "platform_state"];
 
 /** Loads again when an event of one of these types arrives. */

@@ -40,7 +40,7 @@ function block([open = "", close = ""]: string, indent: string, lines: readonly 
 
 const hidden = new RegExp(hiddenPattern, "gu");
 
-/** JSON text with escapes in place of hidden characters, which are only in its texts. */
+/** JSON text with escapes instead of hidden characters, which are only in its texts. */
 function escapeHidden(text: string): string {
   return text.replace(hidden, (character) =>
     Array.from(

@@ -3,7 +3,7 @@ import type { ReceiptJson } from "../../../core/src/wire/mod.ts";
 import { ask, headers, base } from "./gate.ts";
 import { bytesOf, digestEnd, fixedParts, isShownTruly, memberName, partOf } from "./evidence.ts";
 
-/** One step of a proof, and whether it holds. */
+/** One step of a proof, and whether it is true. */
 export interface Step {
   readonly what: string;
   readonly isTrue: boolean;
@@ -199,8 +199,8 @@ function utf8(text: string): Bytes {
   return new TextEncoder().encode(text);
 }
 
-/** What became of a call for which a person was asked: the member `asked` of the part `outcome`. */
-export function askedIn(receipt: ReceiptJson): RecordedJudgement | undefined {
+/** The result of a call for which a person was asked: the member `asked` of the part `outcome`. */
+export function findJudgement(receipt: ReceiptJson): RecordedJudgement | undefined {
   const text = partOf(receipt, "outcome");
   if (text === undefined || !text.includes('"asked":')) return undefined;
   return (JSON.parse(text) as { readonly asked?: RecordedJudgement }).asked;

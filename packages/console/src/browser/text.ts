@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { hiddenPattern, marksPattern, visible } from "../../../core/src/wire/mod.ts";
 import { el } from "./elements.ts";
 
-/** A part of a text: plain, a mark in place of characters that a reader cannot see, or letters that run to the left. */
+/** A part of a text: plain, a mark instead of characters that a reader cannot see, or letters that run to the left. */
 interface Piece {
   readonly text: string;
   readonly kind: "leftward" | "mark" | "plain";
@@ -40,7 +40,7 @@ const closed = { start: 512, end: 256, elements: 32 } as const;
 const piecesOfStep = 4096;
 
 /**
- * Shows a foreign text so that nothing in it is hidden, changes places or is pushed out of sight. A run of characters
+ * Shows a foreign text so that nothing in it is hidden, moved or pushed out of sight. A run of characters
  * that a reader cannot see, of eight or more blanks, or of more than four marks on one letter is one mark. Letters that
  * run to the left are a part of their own, so the text around them keeps its order. A long text opens on request.
  */
@@ -125,7 +125,7 @@ function LongText({ of }: { readonly of: string }): JSX.Element {
   );
 }
 
-/** Moves a place in a text behind the character that it divides. */
+/** Moves a position in a text behind the character that it divides. */
 function boundary(text: string, at: number): number {
   return at < text.length && (text.codePointAt(at - 1) ?? 0) > 0xffff ? at + 1 : Math.min(at, text.length);
 }

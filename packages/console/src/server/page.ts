@@ -1,6 +1,6 @@
 import type { Assets } from "./assets.ts";
 
-/** The header fields of the page. The page itself holds no data, so it needs no key. */
+/** The header fields of the page. The page itself contains no data, so it needs no key. */
 export const pageHeaders: Readonly<Record<string, string>> = {
   "content-type": "text/html; charset=utf-8",
   "cache-control": "no-store",

@@ -2,7 +2,7 @@ import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { link, open, readFile, rm } from "node:fs/promises";
 import { Seal } from "./seal.ts";
 
-/** What the sealed cookie holds. Scopes, groups and the state of the key are never in it. */
+/** The contents of the sealed cookie. Scopes, groups and the state of the key are never in it. */
 export interface Session {
   /** SHA-256 in hex of the key that opened the session. */
   readonly keyDigest: string;

@@ -39,7 +39,7 @@ export function analyze(policySet: PolicySet, keys?: readonly KnownKey[]): reado
   return left.toSorted((a, b) => order(a) - order(b) || a.span.from - b.span.from);
 }
 
-/** One finding for each place: for a rule on several tools it is reported once. */
+/** One finding for each span: for a rule on several tools it is reported once. */
 function distinct(findings: readonly ContractFinding[]): readonly ContractFinding[] {
   const key = ({ code, span }: ContractFinding): string => `${code} ${span.file.name} ${span.from} ${span.to}`;
   return [...new Map(findings.toReversed().map((finding) => [key(finding), finding])).values()].toReversed();

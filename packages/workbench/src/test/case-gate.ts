@@ -52,7 +52,7 @@ export interface CaseAnswer extends Evaluation {
   readonly approval: AnswerApproval | undefined;
 }
 
-/** The settings of a test file that hold for all calls of a case. */
+/** The settings of a test file that apply to all calls of a case. */
 export interface CaseSettings {
   readonly mode: Mode;
   /** The groups of each person. */
@@ -81,13 +81,13 @@ export class CaseGate {
     this.#given = new Map(policySet.counters.map((counter) => [digestOf(policy, counter), given(counter)]));
     this.#ledger = new CaseLedger(policy);
     this.#deciders = decidersOf(people);
-    const place = {
+    const context = {
       ledger: this.#ledger,
       policy: () => policy,
       exclusive: exclusiveBy(async (work) => good(await work(await this.#beginTransaction()))),
     };
-    this.#desk = new ApprovalDesk({ ...place, deciders: this.#deciders });
-    this.#outcomes = new OutcomeDesk(place);
+    this.#desk = new ApprovalDesk({ ...context, deciders: this.#deciders });
+    this.#outcomes = new OutcomeDesk(context);
   }
 
   async #beginTransaction(): Promise<TimedTransaction> {
@@ -108,7 +108,7 @@ export class CaseGate {
     const approvals = new BatchApprovals(await this.#beginTransaction(), this.#policy, this.#deciders);
     const judge = judgeWithGiven(approvals, this.#given, (values) => (seen = values));
     const [decided] = await decideBatch(judge, [planned], [], {
-      keepRefused: (asked) => asked,
+      keepRefused: (refused) => refused,
       onDefect: () => undefined,
     });
     if (decided === undefined) throw new Error("the gate did not decide the call");
@@ -156,15 +156,15 @@ export class CaseGate {
       ["seq", row.seq],
       ["hash", row.hash],
     ]);
-    const asked = askedOutcome(
+    const wanted = askedOutcome(
       new Map<string, Json>([
         ["receipt", receipt],
         ["status", status],
         ...(amount === undefined ? [] : ([["amount", amount]] as const)),
       ]),
     );
-    if (!asked.ok) return refusedAs(asked.problem);
-    const done = await this.#outcomes.report({ name: key ?? bookkeeper, mayLower: key === undefined }, asked.value);
+    if (!wanted.ok) return refusedAs(wanted.problem);
+    const done = await this.#outcomes.report({ name: key ?? bookkeeper, mayLower: key === undefined }, wanted.value);
     return done.ok ? { result: done.value.outcome.status } : refusedAs(done.problem);
   }
 }

@@ -12,7 +12,7 @@ export class CaseLedger {
   readonly #tables = new MemoryTables("test");
   readonly #store = openMemory(this.#tables);
   readonly tables: LedgerHistory["tables"] = this.#store.tables;
-  readonly rows: TotalSource = { totals: (places) => ledgerTables.totalsBefore(this.tables, places) };
+  readonly rows: TotalSource = { totals: (positions) => ledgerTables.totalsBefore(this.tables, positions) };
   #head = { seq: 0, hash: "0".repeat(64), at: 0 };
   #tree = new Frontier();
 

@@ -31,7 +31,7 @@ export class Coverage {
   constructor(policySet: PolicySet) {
     const targets = new Map<string, Target>();
     const add = (id: string, core: Core, isWhole: boolean, tool: string): void => {
-      const key = isWhole ? `${id} ${placeOf(core.span)}` : placeOf(core.span);
+      const key = isWhole ? `${id} ${formatSpan(core.span)}` : formatSpan(core.span);
       const { span } = core;
       const target = targets.getOrInsertComputed(key, () => {
         return { id, tools: new Set<string>(), isWhole, span, trues: 0, falses: 0 };
@@ -47,7 +47,7 @@ export class Coverage {
         }
       }
     }
-    this.targets = [...targets.values()].toSorted(byPlace);
+    this.targets = [...targets.values()].toSorted(compareSpans);
     this.tools = new Map(
       [...policySet.tools.values()].map(({ tool, routes }) => {
         return [tool, { tool, calls: 0, otherwise: new Map(routes.map(({ contract }) => [contract, 0])) }];
@@ -124,11 +124,11 @@ function varies(core: Core, fixed: Slots = new Set()): boolean {
   return [core.test, core.body].some((part) => part !== undefined && varies(part, within));
 }
 
-function placeOf({ file, from, to }: Span): string {
+function formatSpan({ file, from, to }: Span): string {
   return `${file.name}:${from}:${to}`;
 }
 
-function byPlace(a: Target, b: Target): number {
+function compareSpans(a: Target, b: Target): number {
   const files = a.span.file.name < b.span.file.name ? -1 : a.span.file.name > b.span.file.name ? 1 : 0;
   return files || a.span.from - b.span.from || b.span.to - a.span.to;
 }

@@ -14,7 +14,7 @@ export interface TestFile {
   readonly subject: string;
   readonly mode: Mode;
   /** The people who may decide calls, each with its groups. */
-  readonly persons: ReadonlyMap<string, readonly string[]>;
+  readonly people: ReadonlyMap<string, readonly string[]>;
   readonly cases: readonly TestCase[];
 }
 

@@ -120,7 +120,7 @@ export function printUntested(name: string): string {
   return `${paint("bold", `coverage of ${name}`)}: ${paint("red", "it has no tests")}`;
 }
 
-/** The coverage table of one contract, and the places that are not covered. */
+/** The coverage table of one contract, and the positions that are not covered. */
 export function printCoverage(name: string, coverage: Coverage): string {
   const { seen, all } = outcomes(coverage);
   const rows = coverage.targets.map(row);

@@ -35,7 +35,7 @@ import { sheetOf, type Sheet } from "./sheet.ts";
 const defaultNow = Date.UTC(2026, 0, 15, 12);
 const callsMax = 100_000;
 
-/** Reads a test file; reports all problems together, each with its place. */
+/** Reads a test file; reports all problems together, each with its position. */
 export function readTests(source: SourceFile): Result<TestFile, readonly Diagnostic[]> {
   const report = new Report();
   const root = readYaml(source, report);
@@ -72,7 +72,7 @@ class TestFileReader {
     this.#names(cases);
     const title = sheet.text("tests") ?? source.name.replace(/^.*[/\\]/, "").replace(/\.test\.ya?ml$/, "");
     const subject = this.#subject(sheet, source);
-    return { source, title, subject, mode: this.#mode(sheet), persons: this.#people, cases };
+    return { source, title, subject, mode: this.#mode(sheet), people: this.#people, cases };
   }
 
   /** The people who decide, each with its groups: `anna: [finance]`. */

@@ -53,7 +53,7 @@ export async function runTests(
 
 async function runCase(
   { steps, given }: TestCase,
-  { mode, persons: people }: TestFile,
+  { mode, people }: TestFile,
   subject: TestSubject,
 ): Promise<Failure | undefined> {
   const { policySet } = subject;

@@ -10,7 +10,7 @@ import {
 import { toJson, type Report, type YamlMap, type YamlNode, type YamlScalar } from "../../../core/src/contract/mod.ts";
 import { momentOf, pauseOf } from "../../../records/src/mod.ts";
 
-/** Reads the members of one YAML map; problems go to the report with their place. */
+/** Reads the members of one YAML map; problems go to the report with their position. */
 export class Sheet {
   readonly map: YamlMap;
   readonly report: Report;

@@ -312,8 +312,8 @@ function LikeInput({ call, now }: LikeProps): JSX.Element {
   if (others.length === 0) return el.p({ class: "quiet" }, "The same input.");
   const first = [...others, ...members.filter(({ isSame }) => isSame)].slice(0, likeMembers);
   return el.ul(
-    first.map(({ place, before, isSame }) => {
-      const path = pathOf(place);
+    first.map(({ node, before, isSame }) => {
+      const path = pathOf(node);
       const name = pathText(path);
       const value = isErased(theirs, path) ? "was erased" : before === undefined ? "is absent" : cut(jsonText(before));
       return el.li(

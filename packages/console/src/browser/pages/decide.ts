@@ -121,7 +121,7 @@ function DecideForm(props: DecideFormProps): JSX.Element {
       el.div(
         { class: "fields" },
         h(Choice, { id: "scope", label: "A denial is for", value: scope, onText: setScope, choices: scopes }),
-        h(Choice, { id: "hours", label: "The denial holds for", value: hours, onText: setHours, choices: lengths }),
+        h(Choice, { id: "hours", label: "The denial applies for", value: hours, onText: setHours, choices: lengths }),
       ),
       el.p({ class: "quiet" }, denialsText),
       offer !== false && !isGiven && h(GrantForm, { approval, offer, fields: grant, onChange: setGrant }),
@@ -167,7 +167,7 @@ function bodyOf(decision: DecisionKind, { hash, comment, scope, hours, grant }: 
 
 function effectText({ needs, has, decide_by: until }: ApprovalDetailJson): string {
   const others = needs - has - 1;
-  const more = others > 0 ? ` ${others} more ${others === 1 ? "person" : "persons"} must approve too.` : "";
+  const more = others > 0 ? ` ${others} more ${others === 1 ? "person" : "people"} must approve too.` : "";
   const effect = "If you approve, this call may run once, soon after, if the rules and facts still allow it then.";
   return `${effect} Decide until ${momentText(until)}.${more}`;
 }
@@ -187,5 +187,5 @@ const closedTexts: Readonly<Record<string, string>> = {
   denied: "The call was denied. The agent gets the comment as its reason.",
   expired: "The time is over. Nobody denied the call; the agent may ask again.",
   cancelled: "The approval was cancelled. The agent may ask again.",
-  superseded: "Another call or approval took its place.",
+  superseded: "Another call or approval replaced it.",
 };

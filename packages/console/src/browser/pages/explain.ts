@@ -160,7 +160,7 @@ async function callOf(seq: string): Promise<string | undefined> {
   return prettyText(`{${members.join(",")}}`);
 }
 
-/** The first mistake in a field, with its place in that field: the gate would name its place in the whole body. */
+/** The first mistake in a field, with its position in that field: the gate would name its position in the whole body. */
 function faultIn(text: string, name: string): Problem | undefined {
   const read = readJson(text.trim() === "" ? "{}" : text);
   if (read.ok) return undefined;

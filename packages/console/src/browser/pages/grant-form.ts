@@ -145,7 +145,7 @@ async function previewText({ id, hash }: ApprovalDetailJson, fields: GrantFields
 
 /** The JSON text of the grant's members, or a sentence about what is missing. */
 export function readGrantForm({ minutes, uses, pins, free, amounts, anySession }: GrantFields): string {
-  if (!/^[1-9][0-9]{0,5}$/.test(minutes)) return "Say for how many minutes the grant holds.";
+  if (!/^[1-9][0-9]{0,5}$/.test(minutes)) return "Say for how many minutes the grant is valid.";
   if (!/^[1-9][0-9]{0,5}$/.test(uses)) return "Say how many calls the grant lets through.";
   for (const [name, text] of Object.entries(amounts))
     if (!/^(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?$/.test(text))

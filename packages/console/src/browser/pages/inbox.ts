@@ -299,7 +299,7 @@ function useApprovals(show: string): InboxState & { readonly showFresh: () => vo
       isFirst = false;
       if (isNew) seen.current = new Set(answer.map(({ id }) => id));
       const now = new Map(answer.map((each) => [each.id, each]));
-      // An approval that is closed now stays in its place, with its new state.
+      // An approval that is closed now stays in its row, with its new state.
       setFound((old) => ({
         approvals: isNew ? answer : old.approvals.map((each) => now.get(each.id) ?? closedNow(each)),
         fresh: answer.filter(({ id }) => !seen.current.has(id)),
@@ -350,7 +350,7 @@ function useApprovals(show: string): InboxState & { readonly showFresh: () => vo
   );
 }
 
-/** The status of a call that has left the list that was asked for. The list does not say how it ended. */
+/** The status of a call that has left the list that was requested. The list does not say how it ended. */
 const overStatus = "over";
 
 function closedNow(approval: ApprovalJson): ApprovalJson {

@@ -67,8 +67,10 @@ function VerifyNote({ check, at }: { readonly check: VerifiedJson; readonly at: 
   return el.div(
     { role: "status" },
     el.p(
-      { class: ok ? "holds" : "problem" },
-      ok ? `✓ ${rows.toLocaleString()} rows hold.` : `✕ The ledger is broken: ${JSON.stringify(check.first_broken)}`,
+      { class: ok ? "valid" : "problem" },
+      ok
+        ? `✓ ${rows.toLocaleString()} rows are valid.`
+        : `✕ The ledger is broken: ${JSON.stringify(check.first_broken)}`,
     ),
     el.p({ class: "quiet" }, "Verified ", h(Ago, { at })),
     anchors.length > 0 &&

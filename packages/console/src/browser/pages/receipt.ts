@@ -4,7 +4,7 @@ import type { ExplainedJson, ReceiptJson, SessionJson } from "../../../../core/s
 import { el } from "../elements.ts";
 import { queryText } from "../gate.ts";
 import { callMembers, Facts, FactsSource, LoadingNote, panel, Title, textLink, useAnswer, Verdict } from "../parts.ts";
-import { askedIn, prove, type Proof } from "../proof.ts";
+import { findJudgement, prove, type Proof } from "../proof.ts";
 import { link } from "../route.ts";
 import { reasonText, Text } from "../text.ts";
 import { Moment } from "../time.ts";
@@ -113,7 +113,7 @@ function About({ receipt }: { readonly receipt: ReceiptJson }): JSX.Element {
 
 const hows: Readonly<Record<string, string>> = {
   opened: "This call opened an approval.",
-  attached: "This call was asked before and attached to the approval that was open.",
+  attached: "This call was attached to the open approval of an earlier call.",
   used: "This call used an approval.",
   grant: "A grant let this call through.",
   denied: "A person's denial blocked this call.",
@@ -124,10 +124,10 @@ const hows: Readonly<Record<string, string>> = {
 
 /** How a person took part in the decision. */
 function Story({ receipt }: { readonly receipt: ReceiptJson }): JSX.Element | null {
-  const asked = askedIn(receipt);
-  if (asked === undefined) return null;
-  const { how = "", approval, stop, grant } = asked;
-  const row = how === "opened" ? receipt.seq : (approval ?? asked.own);
+  const judgement = findJudgement(receipt);
+  if (judgement === undefined) return null;
+  const { how = "", approval, stop, grant } = judgement;
+  const row = how === "opened" ? receipt.seq : (approval ?? judgement.own);
   return panel(
     "Approval",
     el.p(hows[how] ?? how),
@@ -173,14 +173,14 @@ function Outcome({ receipt: { answered, outcome } }: { readonly receipt: Receipt
 }
 
 function AgainNow({ seq }: { readonly seq: number }): JSX.Element {
-  const [isAsked, setAsked] = useState(false);
+  const [isRequested, setRequested] = useState(false);
   const body = JSON.stringify({ receipt: seq });
-  const { value, note } = useAnswer<ExplainedJson>(isAsked ? "/explain" : undefined, [], body);
+  const { value, note } = useAnswer<ExplainedJson>(isRequested ? "/explain" : undefined, [], body);
   return panel(
     "Under the contract in force now",
     el.p(
       { class: "acts" },
-      !isAsked && el.button({ type: "button", onClick: () => setAsked(true) }, "Decide again"),
+      !isRequested && el.button({ type: "button", onClick: () => setRequested(true) }, "Decide again"),
       el.a({ class: "button", href: link(`/explain${queryText({ receipt: seq })}`) }, "Change the call and explain it"),
     ),
     note,
@@ -204,14 +204,14 @@ function ProofPanel({ receipt, raw, session }: ReceiptProofProps): JSX.Element {
   if (proof === undefined) return panel("Proof", h(LoadingNote, null));
   if (typeof proof === "string")
     return panel("Proof", el.p({ class: "problem" }, "This browser could not make the proof. ", proof));
-  const holds = proof.steps.every((step) => step.isTrue);
+  const isValid = proof.steps.every((step) => step.isTrue);
   return panel(
     "Proof",
     el.p(
-      { class: holds ? "holds" : "problem", role: "status" },
-      holds
-        ? "The proof holds. This browser computed it."
-        : "The proof does NOT hold: keep this page, and verify the ledger.",
+      { class: isValid ? "valid" : "problem", role: "status" },
+      isValid
+        ? "The proof is valid. This browser computed it."
+        : "The proof is NOT valid: keep this page, and verify the ledger.",
     ),
     el.ol(
       { class: "proof" },

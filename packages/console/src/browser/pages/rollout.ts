@@ -127,13 +127,13 @@ interface MoneyProps {
   readonly slices: readonly SliceJson[];
 }
 
-/** What a counter that adds up amounts held for a person, gave back, and counted for good. */
+/** The amounts that a counter reserved for a person, gave back, and counted for good. */
 function Money({ name, times, end, slices }: MoneyProps): JSX.Element {
   const lines = useMemo(() => {
     const of = (what: "held" | "released" | "used"): number[] =>
       slices.map(({ counters }) => Number(counters[name]?.[what] ?? 0));
     return [
-      { label: "held", colour: "--escalate", dash: [6, 4], values: of("held") },
+      { label: "reserved", colour: "--escalate", dash: [6, 4], values: of("held") },
       { label: "given back", colour: "--quiet", dash: [1, 4], values: of("released") },
       { label: "counted", colour: "--allow", values: of("used") },
     ];
@@ -156,7 +156,7 @@ function Shares({ title, lines }: { readonly title: string; readonly lines: read
   const most = Math.max(1, ...lines.map(({ receipts }) => receipts));
   return panel(
     title,
-    lines.length === 0 && el.p({ class: "quiet" }, "Nothing was refused or held."),
+    lines.length === 0 && el.p({ class: "quiet" }, "Nothing was refused or parked."),
     table(
       "shares",
       lines
@@ -256,7 +256,7 @@ function Forecast({ report, mode }: { readonly report: ReportJson; readonly mode
   return panel(
     mode === "enforce" ? "If it had enforced all the time" : "If the gate enforced",
     el.p(
-      `Persons would decide ${formatCount(perDay, "call")} a day: ${approvals} in ${formatCount(days, "day")}`,
+      `People would decide ${formatCount(perDay, "call")} a day: ${approvals} in ${formatCount(days, "day")}`,
       hour !== null && el.span(`, at most ${hour.approvals} in one hour (`, h(Moment, { at: hour.from }), ")"),
       ".",
     ),

@@ -9,7 +9,7 @@ const answerBytesMax = 1_000_000;
 export const askSeconds = 5;
 
 /**
- * Sends a request to the provider in place of `fetch`: through no proxy of the environment, over plain HTTP only to this
+ * Sends a request to the provider instead of `fetch`: through no proxy of the environment, over plain HTTP only to this
  * machine, with a bounded answer and without redirects.
  *
  * @throws the signal's reason at the end of its time

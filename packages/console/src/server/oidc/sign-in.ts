@@ -93,7 +93,7 @@ interface SealedFlow extends Flow {
   readonly until: number;
 }
 
-/** The provider's description, as it was asked for. */
+/** The provider's description, as it was requested. */
 interface CachedProvider {
   /** The settings that it is for. */
   readonly by: string;
@@ -161,7 +161,7 @@ export class OidcSignIn {
     return read.ok ? read.value.settings.name : undefined;
   }
 
-  async start(place: ConsoleAddress): Promise<Result<BegunSignIn, Refusal>> {
+  async start(address: ConsoleAddress): Promise<Result<BegunSignIn, Refusal>> {
     const read = await this.#settings();
     if (!read.ok) return read;
     const provider = await this.#provider(read.value);
@@ -170,21 +170,21 @@ export class OidcSignIn {
       state: random(),
       nonce: random(),
       verifier: random(),
-      redirect: `${place.origin}${place.base}/oidc/callback`,
+      redirect: `${address.origin}${address.base}/oidc/callback`,
       issuer: read.value.settings.issuer,
       until: this.#now() + flowMs,
     };
     const location = await provider.value.address(flow);
     if (!location.ok) return location;
-    return good({ location: location.value.href, flow: await this.#parts.seal.close(flow, place.base) });
+    return good({ location: location.value.href, flow: await this.#parts.seal.close(flow, address.base) });
   }
 
   /** Redeems the provider's answer. */
-  async finish(place: ConsoleAddress, returned: ReturnedSignIn): Promise<Result<ConfirmedPerson, Refusal>> {
+  async finish(address: ConsoleAddress, returned: ReturnedSignIn): Promise<Result<ConfirmedPerson, Refusal>> {
     const { seal } = this.#parts;
-    const flow = (await seal.open(returned.flow, place.base)) as SealedFlow | undefined;
+    const flow = (await seal.open(returned.flow, address.base)) as SealedFlow | undefined;
     if (flow === undefined || !this.#take(flow)) return bad(noFlow);
-    const person = await this.#inTurn(place, returned, () => this.#redeem(place, flow, returned.answer));
+    const person = await this.#inTurn(address, returned, () => this.#redeem(address, flow, returned.answer));
     if (!person.ok) this.#taken.delete(flow.state);
     return person;
   }
@@ -218,7 +218,7 @@ export class OidcSignIn {
     }
   }
 
-  async #redeem(place: ConsoleAddress, flow: SealedFlow, answer: string): Promise<Result<ConfirmedPerson, Refusal>> {
+  async #redeem(address: ConsoleAddress, flow: SealedFlow, answer: string): Promise<Result<ConfirmedPerson, Refusal>> {
     const read = await this.#settings();
     if (!read.ok) return read;
     if (read.value.settings.issuer !== flow.issuer) return bad(noFlow);
@@ -228,7 +228,7 @@ export class OidcSignIn {
     if (!account.ok) return account;
     const now = await this.#readSettings(); // An administrator may have just removed the person, or changed the provider.
     if (!now.ok) return now;
-    return now.value.by === read.value.by ? this.#personOf(account.value, now.value.settings, place) : bad(noFlow);
+    return now.value.by === read.value.by ? this.#personOf(account.value, now.value.settings, address) : bad(noFlow);
   }
 
   async #personOf(
@@ -261,7 +261,7 @@ export class OidcSignIn {
   async #readSettings(): Promise<Result<ReadSettings, Refusal>> {
     const settings = await readOidc(this.#parts.file, this.#parts.readJson);
     if (settings.ok) {
-      const { people: _persons, ...others } = settings.value;
+      const { people: _people, ...others } = settings.value;
       return good({ settings: settings.value, by: JSON.stringify({ ...others, groups: [...(others.groups ?? [])] }) });
     }
     this.#parts.warn(settings.problem);

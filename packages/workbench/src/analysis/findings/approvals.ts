@@ -10,12 +10,12 @@ export function findInApprovals(
   subjects: readonly AnalysisSubject[],
   policySet: PolicySet,
 ): readonly ContractFinding[] {
-  const places = subjects.flatMap((subject) => {
+  const plans = subjects.flatMap((subject) => {
     const plan = policySet.tools.get(subject.tool);
     return plan === undefined ? [] : [{ subject, plan }];
   });
   return [
-    ...[...Map.groupBy(places, ({ subject }) => subject.document)].flatMap(([document, own]) => [
+    ...[...Map.groupBy(plans, ({ subject }) => subject.document)].flatMap(([document, own]) => [
       ...rulesWithoutAsking(document),
       ...sharedApprovals(document, own),
     ]),
@@ -40,25 +40,23 @@ function rulesWithoutAsking({ rules }: ContractDocument): readonly ContractFindi
   return rules.flatMap(({ name, span, verdict, final, approval }) => {
     if (approval === undefined || verdict === "ESCALATE" || (verdict === "BLOCK" && !final)) return [];
     const why = verdict === "ALLOW" ? "has the verdict ALLOW" : "is a final BLOCK";
-    return [
-      makeUnusedFinding(approval.span, span, `\`${name}\` ${why}, so in no mode a person is asked because of it`),
-    ];
+    return [makeUnusedFinding(approval.span, span, `\`${name}\` ${why}, so in no mode it asks a person`)];
   });
 }
 
 /** The approvals of the contract and its tools: the defaults of their rules. */
-function sharedApprovals(document: ContractDocument, places: readonly SubjectPlan[]): readonly ContractFinding[] {
-  const found = places.flatMap((place) => {
-    const tool = document.tools.get(place.subject.tool);
+function sharedApprovals(document: ContractDocument, plans: readonly SubjectPlan[]): readonly ContractFinding[] {
+  const found = plans.flatMap((each) => {
+    const tool = document.tools.get(each.subject.tool);
     if (tool?.approval === undefined) return [];
-    const uses = (member: ApprovalMemberName): boolean => isUsed(place, member);
-    return unusedMembers(tool.approval, tool.span, { of: `\`${place.subject.tool}\``, uses });
+    const uses = (member: ApprovalMemberName): boolean => isUsed(each, member);
+    return unusedMembers(tool.approval, tool.span, { of: `\`${each.subject.tool}\``, uses });
   });
   if (document.approval === undefined) return found;
   const uses = (member: ApprovalMemberName): boolean =>
-    places.some((place) => {
-      const own = document.tools.get(place.subject.tool)?.approval;
-      return own?.[member] === undefined && isUsed(place, member);
+    plans.some((each) => {
+      const own = document.tools.get(each.subject.tool)?.approval;
+      return own?.[member] === undefined && isUsed(each, member);
     });
   const { span } = document.approval;
   return [...found, ...unusedMembers(document.approval, span, { of: `\`${document.name}\``, uses })];
@@ -92,7 +90,7 @@ function unusedMembers(
     return [makeUnusedFinding(span, within, `no rule of ${of} that asks a person takes anything from it`)];
   return dead.map((member) =>
     makeUnusedFinding(
-      memberPlace(approval, member),
+      findMemberSpan(approval, member),
       within,
       `each rule of ${of} that asks a person has \`${writtenName(member)}\` from a nearer \`approval\``,
     ),
@@ -104,26 +102,26 @@ function writtenName(member: ApprovalMemberName): string {
   return member.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** The place of a member's value; of the whole `approval` if the value has no place. */
-export function memberPlace(approval: ApprovalSection, member: ApprovalMemberName): Span {
+/** The span of a member's value; of the whole `approval` if the value has none. */
+export function findMemberSpan(approval: ApprovalSection, member: ApprovalMemberName): Span {
   const value = approval[member];
   if (typeof value !== "object") return approval.span;
   return ("span" in value ? value : value[0])?.span ?? approval.span;
 }
 
-/** Pins of a rule that hold nothing: the fact is absent, or every approval of the tool is bound to it. */
-function pinFindings({ id, document, places }: RuleOnTools, policySet: PolicySet): readonly ContractFinding[] {
+/** Pins of a rule that change nothing: the fact is absent, or every approval of the tool is bound to it. */
+function pinFindings({ id, document, sites }: RuleOnTools, policySet: PolicySet): readonly ContractFinding[] {
   const written = document.rules.find(({ name }) => name === shortName(id));
   return (written?.approval?.pins ?? []).flatMap(({ text, span }) => {
     const path = pathNames(text) ?? [];
     if (path[0] !== "platform") return [];
     const within = written?.span ?? span;
-    const isAbsent = places.every(({ subject, rule }) =>
+    const isAbsent = sites.every(({ subject, rule }) =>
       presences(path, rule.when).some((present) => impossible(subject, isTrue(rule.when), isTrue(present))),
     );
     if (isAbsent)
       return [makeUnusedFinding(span, within, `whenever \`${shortName(id)}\` fires, \`${text}\` is absent`)];
-    const isBound = places.every(({ subject: { tool } }) =>
+    const isBound = sites.every(({ subject: { tool } }) =>
       policySet.tools.get(tool)?.subject.some((fact) => isPartOf(readPath(text) ?? text, fact)),
     );
     return isBound
@@ -146,11 +144,11 @@ function presences([, ...path]: readonly string[], { span }: Core): readonly Cor
 }
 
 /** A `drift` of a rule that reads no number that may move. */
-function driftFindings({ id, document, places }: RuleOnTools): readonly ContractFinding[] {
+function driftFindings({ id, document, sites }: RuleOnTools): readonly ContractFinding[] {
   const written = document.rules.find(({ name }) => name === shortName(id));
   const drift = written?.approval?.drift;
   if (written === undefined || drift === undefined) return [];
-  const moves = places.some(({ rule: { when, shows, terms } }) =>
+  const moves = sites.some(({ rule: { when, shows, terms } }) =>
     readMembers([when, ...shows]).some(
       ({ path, type }) =>
         path.startsWith("platform.") && isNumber(type) && ![...terms.free, ...terms.pins].includes(path),

@@ -1,7 +1,7 @@
 import type { PolicySet, Span } from "../../../../readers/src/contract.ts";
 import type { Route } from "../../../../readers/src/ir.ts";
 import { shortName, type AnalysisSubject } from "../formula/subject.ts";
-import { memberPlace } from "./approvals.ts";
+import { findMemberSpan } from "./approvals.ts";
 import type { ContractFinding } from "./finding.ts";
 
 /** A valid key of a gate: who uses it, and for which calls. */
@@ -40,7 +40,7 @@ interface EscalationSite {
   readonly terms: Route["terms"];
   /** Its rule, or its tool. */
   readonly within: Span;
-  readonly place: (member: "by" | "of") => Span;
+  readonly locate: (member: "by" | "of") => Span;
 }
 
 function findEscalationSites({ document, tool, route, rules }: AnalysisSubject): readonly EscalationSite[] {
@@ -48,11 +48,11 @@ function findEscalationSites({ document, tool, route, rules }: AnalysisSubject):
   const makeSite = (name: string, terms: Route["terms"], ofRule?: (typeof document.rules)[number]): EscalationSite => {
     const within = ofRule?.span ?? own?.span ?? document.span;
     const nearest = [ofRule?.approval, own?.approval, document.approval].filter((each) => each !== undefined);
-    const place = (member: "by" | "of"): Span => {
+    const locate = (member: "by" | "of"): Span => {
       const written = nearest.find((approval) => approval[member] !== undefined);
-      return written === undefined ? within : memberPlace(written, member);
+      return written === undefined ? within : findMemberSpan(written, member);
     };
-    return { name, tool, terms, within, place };
+    return { name, tool, terms, within, locate };
   };
   const asking = rules.filter(({ verdict }) => verdict === "ESCALATE");
   return [
@@ -64,10 +64,10 @@ function findEscalationSites({ document, tool, route, rules }: AnalysisSubject):
   ];
 }
 
-function quorumWithSelf({ name, terms, within, place }: EscalationSite): ContractFinding {
+function quorumWithSelf({ name, terms, within, locate }: EscalationSite): ContractFinding {
   return {
     code: "quorum-with-self",
-    span: place("of"),
+    span: locate("of"),
     within,
     message: `${name} needs ${terms.of} people, but the mandate says \`self: true\`, so the asker may be one of them`,
     hint: "remove `self: true` from the mandate, or write `of: 1` if one person operates the gate",
@@ -76,7 +76,7 @@ function quorumWithSelf({ name, terms, within, place }: EscalationSite): Contrac
 
 /** Too few people with a key that may decide, for any call or for the calls of one person's key. */
 function missingApprovers(asker: EscalationSite, keys: readonly KnownKey[], self: boolean): readonly ContractFinding[] {
-  const { name, tool, terms, within, place } = asker;
+  const { name, tool, terms, within, locate } = asker;
   const { by, of } = terms;
   const able = keys.filter(
     ({ person, groups: own, scopes }) =>
@@ -92,7 +92,7 @@ function missingApprovers(asker: EscalationSite, keys: readonly KnownKey[], self
   const makeFinding = (message: string): readonly ContractFinding[] => [
     {
       code: "no-approver",
-      span: place(people.length === 0 && by !== null ? "by" : "of"),
+      span: locate(people.length === 0 && by !== null ? "by" : "of"),
       within,
       message,
       hint: "make a key of scope `approve` for one more person, or change `by` and `of`",

@@ -39,7 +39,7 @@ interface Use {
   readonly limits: boolean;
   /** A higher count makes the verdict milder: it proves that an action was done. */
   readonly proves: boolean;
-  /** It reads what parked calls hold, and not the whole counter. */
+  /** It reads the amount of parked calls, and not the whole counter. */
   readonly isReserved: boolean;
 }
 
@@ -113,7 +113,7 @@ function keyFindings(counter: CounterInUse, all: readonly CounterInUse[]): reado
       },
     ];
   }
-  // What one session may hold is a limit on parked calls, not a budget.
+  // A limit on the parked calls of one session is not a budget.
   const isReservedOnly = uses.every(({ limits, isReserved }) => !limits || isReserved);
   if (!parts.has("session") || isReservedOnly || !isBudget(counter)) return [];
   return [
@@ -121,7 +121,7 @@ function keyFindings(counter: CounterInUse, all: readonly CounterInUse[]): reado
       code: "session-budget",
       span,
       within: document.span,
-      message: `\`${name}\` is a budget that begins at 0 with each session, and it is easy to begin a new session`,
+      message: `\`${name}\` is a budget that starts at 0 with each session, and it is easy to start a new session`,
       hint: "count `per: key` or by a fact such as `platform.wallet_id`",
     },
   ];

@@ -5,7 +5,7 @@ import type { Linear } from "../formula/linear.ts";
 import { impossible } from "../formula/reasoner.ts";
 import {
   makeComparison,
-  conditionPlace,
+  locateCondition,
   isFalse,
   isTrue,
   presenceOf,
@@ -29,15 +29,15 @@ export function findInFacts(subjects: readonly AnalysisSubject[]): readonly Cont
     ]);
 }
 
-function platformFindings({ id, rule, document, places }: RuleOnTools): readonly ContractFinding[] {
-  for (const { subject, rule: own } of places) {
+function platformFindings({ id, rule, document, sites }: RuleOnTools): readonly ContractFinding[] {
+  for (const { subject, rule: own } of sites) {
     const present = presenceOf("platform.present", own.when.span);
     if (!readsRoot(own.when, "platform") || impossible(subject, isFalse(present))) continue;
     if (!isSkipped(own.id, isFalse(present).core, { subject, own: own.when })) continue;
     return [
       {
         code: "platform-not-required",
-        ...conditionPlace(rule, document),
+        ...locateCondition(rule, document),
         message: `\`${shortName(id)}\` does not apply to a call without facts, and \`${subject.tool}\` accepts such calls`,
         hint: "add `platform.present` to `requires:`, or a rule for calls without facts",
       },
@@ -47,12 +47,12 @@ function platformFindings({ id, rule, document, places }: RuleOnTools): readonly
 }
 
 /** Facts that may be missing, so that a BLOCK is skipped and no other rule replaces it. */
-function factFindings({ id, rule, document, places }: RuleOnTools): readonly ContractFinding[] {
+function factFindings({ id, rule, document, sites }: RuleOnTools): readonly ContractFinding[] {
   return optionalFacts(rule.when)
-    .filter((test) => places.every(({ subject, rule: own }) => isSkipped(own.id, test, { subject, own: own.when })))
+    .filter((test) => sites.every(({ subject, rule: own }) => isSkipped(own.id, test, { subject, own: own.when })))
     .map(({ name }) => ({
       code: "absent-fact-skips",
-      ...conditionPlace(rule, document),
+      ...locateCondition(rule, document),
       message: `\`${shortName(id)}\` does not BLOCK if the platform omits \`platform.${name}\``,
       hint: `make it \`required\`, or BLOCK without it: \`!has(platform.${name}) || ...\``,
     }));
@@ -104,10 +104,10 @@ function optionalFacts(core: Core): readonly FactTest[] {
 }
 
 /** Amounts of the input that are added to a total, and may be below zero. */
-function negativeFindings({ id, rule, places }: RuleOnTools): readonly ContractFinding[] {
+function negativeFindings({ id, rule, sites }: RuleOnTools): readonly ContractFinding[] {
   return amountsIn(rule.when).flatMap((amount) => {
     const below = makeComparison("<", amount, zeroAt(amount));
-    const safe = places.every(({ subject }) => {
+    const safe = sites.every(({ subject }) => {
       const blocks = subject.rules.filter(({ verdict }) => verdict === "BLOCK").map(({ when }) => isFalse(when));
       return impossible(subject, isTrue(below), ...blocks);
     });

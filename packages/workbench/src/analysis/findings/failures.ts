@@ -25,7 +25,7 @@ function failuresIn(when: Core, subject: AnalysisSubject): readonly ContractFind
     .map(({ core, message, hint }) => ({ code: "may-fail", span: core.span, message, hint }));
 }
 
-/** The place where an expression is evaluated, and the conditions that hold there. */
+/** Where an expression is evaluated, and the conditions that are true there. */
 interface FailureSite {
   readonly subject: AnalysisSubject;
   readonly before: readonly Assertion[];
@@ -34,7 +34,7 @@ interface FailureSite {
 interface Risk {
   readonly core: Core;
   readonly site: FailureSite;
-  /** The operation has no value if one of these holds. */
+  /** The operation has no value if one of these is true. */
   readonly ways: readonly Assertion[];
   readonly message: string;
   readonly hint: string;

@@ -3,7 +3,7 @@ import { walk, type Core, type Rule } from "../../../../readers/src/ir.ts";
 import type { ContractFinding } from "./finding.ts";
 import { isCoveredBy, impossible } from "../formula/reasoner.ts";
 import {
-  conditionPlace,
+  locateCondition,
   isFalse,
   isShared,
   isTrue,
@@ -43,10 +43,10 @@ function requiresNeverTrue({ tool }: AnalysisSubject, when: Core): ContractFindi
 }
 
 function findInRule(each: RuleOnTools): readonly ContractFinding[] {
-  const { rule, places } = each;
-  const at = conditionPlace(rule, each.document);
+  const { rule, sites } = each;
+  const at = locateCondition(rule, each.document);
   const name = shortName(each.id);
-  if (places.every(({ subject, rule: { when } }) => impossible(subject, isTrue(when))))
+  if (sites.every(({ subject, rule: { when } }) => impossible(subject, isTrue(when))))
     return [
       {
         ...at,
@@ -57,7 +57,7 @@ function findInRule(each: RuleOnTools): readonly ContractFinding[] {
     ];
   const covering = findCover(each);
   if (covering !== undefined) return [{ ...at, ...covering }];
-  if (places.every(({ subject, rule: { when } }) => impossible(subject, isFalse(when))))
+  if (sites.every(({ subject, rule: { when } }) => impossible(subject, isFalse(when))))
     return [
       {
         ...at,
@@ -73,20 +73,20 @@ type Cover = Pick<ContractFinding, "code" | "message" | "hint">;
 
 /** Why a rule's verdict never counts; undefined if it may. */
 function findCover(each: RuleOnTools): Cover | undefined {
-  const { rule, places } = each;
+  const { rule, sites } = each;
   const name = shortName(each.id);
-  if (rule.verdict === "ALLOW" && places.every(({ subject }) => subject.route.otherwise === "ALLOW"))
+  if (rule.verdict === "ALLOW" && sites.every(({ subject }) => subject.route.otherwise === "ALLOW"))
     return {
       code: "never-decides",
       message: `\`${name}\` has the verdict ALLOW, and \`otherwise\` is ALLOW already: it changes no verdict`,
       hint: "remove it, or write `otherwise: ESCALATE` (or BLOCK) if only calls that a rule allows may pass",
     };
-  const isCovered = places.every((place) => {
-    const others = strongerThan(place.rule, place.subject);
+  const isCovered = sites.every((site) => {
+    const others = strongerThan(site.rule, site.subject);
     return isCoveredBy(
-      place.subject,
+      site.subject,
       others.map(({ when }) => isTrue(when)),
-      isTrue(place.rule.when),
+      isTrue(site.rule.when),
     );
   });
   if (!isCovered) return undefined;
@@ -127,14 +127,14 @@ function readsOf(core: Core): ReadonlySet<string> {
   });
 }
 
-function findSingleCover({ places }: RuleOnTools): Rule | undefined {
-  const [first] = places;
+function findSingleCover({ sites }: RuleOnTools): Rule | undefined {
+  const [first] = sites;
   const stronger = first === undefined ? [] : strongerThan(first.rule, first.subject);
   // A stricter rule explains more than an earlier rule of the same verdict.
   for (const { id } of stronger.toSorted(
     (a, b) => Number(isStricter(b.verdict, a.verdict)) - Number(isStricter(a.verdict, b.verdict)),
   )) {
-    const alone = places.every(({ subject, rule }) => {
+    const alone = sites.every(({ subject, rule }) => {
       const other = strongerThan(rule, subject).find((each) => each.id === id);
       return other !== undefined && isCoveredBy(subject, [isTrue(other.when)], isTrue(rule.when));
     });
@@ -144,7 +144,7 @@ function findSingleCover({ places }: RuleOnTools): Rule | undefined {
 }
 
 function coverOf(each: RuleOnTools, cover: Rule): Cover {
-  const { rule, places } = each;
+  const { rule, sites } = each;
   const [name, other] = [shortName(each.id), shortName(cover.id)];
   if (cover.verdict === rule.verdict)
     return {
@@ -152,7 +152,7 @@ function coverOf(each: RuleOnTools, cover: Rule): Cover {
       message: `whenever \`${name}\` fires, \`${other}\` has fired before it with the same verdict`,
       hint: `remove \`${name}\`, or write it before \`${other}\` if its reason is better`,
     };
-  const same = places.every(({ subject, rule: { when } }) => {
+  const same = sites.every(({ subject, rule: { when } }) => {
     const rival = subject.rules.find(({ id }) => id === cover.id);
     return rival !== undefined && isCoveredBy(subject, [isTrue(when)], isTrue(rival.when));
   });
@@ -185,7 +185,7 @@ function nothingPasses(subject: AnalysisSubject, named: ReadonlySet<number | und
   return [
     {
       code: "nothing-passes",
-      ...conditionPlace(last, subject.document),
+      ...locateCondition(last, subject.document),
       message: `the rules that BLOCK together refuse every call of \`${subject.tool}\`, so no other rule decides`,
       hint: `narrow one of ${blocks.map(({ id }) => `\`${shortName(id)}\``).join(", ")}`,
     },
@@ -193,12 +193,12 @@ function nothingPasses(subject: AnalysisSubject, named: ReadonlySet<number | und
 }
 
 /** Operands of `||` that are never true, and operands of `&&` that always are. */
-function deadParts({ document, places }: RuleOnTools): readonly ContractFinding[] {
-  const [first] = places;
+function deadParts({ document, sites }: RuleOnTools): readonly ContractFinding[] {
+  const [first] = sites;
   if (first === undefined) return [];
   return findOperands(first.rule.when).flatMap((side) => {
     if (isShared(side.core, document)) return [];
-    const dead = places.every(({ subject, rule }) => {
+    const dead = sites.every(({ subject, rule }) => {
       const same = findOperands(rule.when).find(({ at }) => at.join() === side.at.join());
       if (same === undefined) return false;
       const before = same.before;
@@ -221,7 +221,7 @@ function deadParts({ document, places }: RuleOnTools): readonly ContractFinding[
 interface LogicalOperand {
   readonly of: "and" | "or";
   readonly core: Core;
-  /** The conditions that hold if it is evaluated. */
+  /** The conditions that are true if it is evaluated. */
   readonly before: readonly ReturnType<typeof isTrue>[];
   /** The left and right turns from the whole condition. */
   readonly at: readonly string[];

@@ -25,7 +25,7 @@ function findingOf({ path, span }: DeclaredFact, { tool, why }: Loose): Contract
   return {
     code: "open-subject",
     span,
-    message: `an approval for \`${tool}\` holds for any \`${path}\`: ${why}`,
+    message: `an approval for \`${tool}\` is valid for any \`${path}\`: ${why}`,
     hint:
       `add \`${path}\` to \`subject:\`, or to the \`pins\` of the rules that ask; or write above the fact ` +
       "`# svc-gate: allow open-subject because ...`",
@@ -118,7 +118,7 @@ function isCompared(core: Core, path: string, isNegated: boolean): boolean {
   return children(core).some((child) => isCompared(child, path, isNegated));
 }
 
-/** Words for a party or a place. `isIdentity` finds them at the end of a name. */
+/** Words for a party or a location. `isIdentity` finds them at the end of a name. */
 const parties: ReadonlySet<string> = new Set(
   (
     "account wallet user customer client tenant org organisation organization company team workspace project owner " +

@@ -33,7 +33,7 @@ export function withoutSuppressed(
 function speaksOf({ code, span, line }: Suppression, finding: ContractFinding): boolean {
   if (code !== finding.code || span.file !== finding.span.file) return false;
   return [finding.span, finding.within].some(
-    (place) => place !== undefined && position(place.file, place.from).line === line,
+    (each) => each !== undefined && position(each.file, each.from).line === line,
   );
 }
 

@@ -5,7 +5,7 @@ import type { AnalysisSubject } from "../formula/subject.ts";
 import { keyOf } from "../formula/key.ts";
 
 /**
- * Tests of texts whose meaning is not the obvious one: hosts by their ends, paths by their beginnings, commands by
+ * Tests of texts whose meaning is not the obvious one: hosts by their ends, paths by their starts, commands by
  * parts.
  */
 export function findInTexts(subjects: readonly AnalysisSubject[]): readonly ContractFinding[] {
@@ -60,7 +60,7 @@ function pathPrefix({ span }: Core, of: Core, text: string, whole: Core): readon
     {
       code: "path-prefix",
       span,
-      message: `\`${other}\` begins with "${text}" as well`,
+      message: `\`${other}\` starts with "${text}" as well`,
       hint: `compare it segment by segment: \`.under("${text.replace(/(.)\/$/, "$1")}")\``,
     },
   ];

@@ -14,14 +14,14 @@ export function findInTools(subjects: readonly AnalysisSubject[], policySet: Pol
   ]);
 }
 
-function placeOf({ document, tool }: AnalysisSubject): Span {
+function findSpan({ document, tool }: AnalysisSubject): Span {
   return document.tools.get(tool)?.span ?? document.span;
 }
 
 function ruleFindings(subject: AnalysisSubject, policySet: PolicySet): readonly ContractFinding[] {
   const { tool, rules, route, requirements } = subject;
   if (route.otherwise !== "ALLOW" || rules.some(({ verdict }) => verdict !== "ALLOW")) return [];
-  const span = placeOf(subject);
+  const span = findSpan(subject);
   if (rules.length > 0)
     return [
       {
@@ -99,7 +99,7 @@ function stepFindings(subject: AnalysisSubject, policySet: PolicySet): readonly 
   return [
     {
       code: "may-exhaust",
-      span: placeOf(subject),
+      span: findSpan(subject),
       message: `one decision on \`${subject.tool}\` may take ${plan.worstCost} steps, and over ${stepsMax} it is BLOCK`,
       hint: "bound the lists by `maxItems` and the texts by `maxLength`, or avoid walking over a list inside another walk",
     },

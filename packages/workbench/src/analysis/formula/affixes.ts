@@ -40,7 +40,7 @@ const methods = new Map<string, Affix["test"]>([
   ["contains", "includes"],
 ]);
 
-/** Does the first one exclude the other if it holds? */
+/** Does the first one exclude the other if it is true? */
 function excludes(one: Affix, other: Affix): boolean {
   if (!other.positive)
     return (other.test === "includes" || one.test === other.test) && one.text[other.test](other.text);

@@ -80,17 +80,17 @@ export function tightenBound({ form, strict }: Inequality, isWhole: (core: Core)
   const [[key, term] = []] = form.terms;
   if (key === undefined || term === undefined || form.terms.size > 1 || !isWhole(term.core)) return { form, strict };
   const scaled = times(form, divide(1, compare(term.factor, 0) < 0 ? negate(term.factor) : term.factor));
-  // x + c > 0 is x >= floor(-c) + 1 for a whole x; the same holds for -x.
+  // x + c > 0 is x >= floor(-c) + 1 for a whole x; the same is true for -x.
   const edge = negate(scaled.constant);
   const least = strict || !isInteger(edge) ? add(fromBigint(floor(edge)), 1) : edge;
   return { form: { terms: scaled.terms, constant: negate(least) }, strict: false };
 }
 
-/** With more inequalities the answer is that they may hold together. */
+/** With more inequalities the answer is that they may be true together. */
 const inequalitiesMax = 300;
 
 /**
- * May the inequalities hold together? Uses Fourier-Motzkin elimination over exact fractions. "No" is certain. "Yes" is
+ * May the inequalities be true together? Uses Fourier-Motzkin elimination over exact fractions. "No" is certain. "Yes" is
  * certain for fractions, unless there are too many inequalities.
  */
 export function feasible(inequalities: readonly Inequality[]): boolean {

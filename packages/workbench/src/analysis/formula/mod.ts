@@ -1,5 +1,5 @@
 /**
- * Conditions as formulas: what holds for every call, and whether conditions can hold together.
+ * Conditions as formulas: what is true for every call, and whether conditions can be true together.
  *
  * Promises: only the answer that something is impossible is sure.
  *

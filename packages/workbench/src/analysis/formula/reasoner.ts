@@ -11,7 +11,7 @@ export function impossible(subject: AnalysisSubject, ...conditions: readonly Ass
   return !possible(formulas, subject.world);
 }
 
-/** Proves that whenever all conditions hold, one of those in `by` does. */
+/** Proves that whenever all conditions are true, one of those in `by` is true. */
 export function isCoveredBy(
   subject: AnalysisSubject,
   by: readonly Assertion[],

@@ -10,14 +10,14 @@ import { boundsOf, isWhole, shapeAt, valuesOf, withItem, type ShapeEnvironment }
 
 /**
  * The maximum number of sets of statements to examine for one question, fifty statements each. After that the answer is
- * that they may hold together.
+ * that they may be true together.
  */
 const looksMax = 4000;
 
 class TooHard extends Error {}
 
 /**
- * May the statements hold together, for a call that matches its schemas? "No" is certain. "Yes" also covers statements
+ * May the statements be true together, for a call that matches its schemas? "No" is certain. "Yes" also covers statements
  * that the analysis does not understand.
  */
 export function possible(
@@ -43,7 +43,7 @@ interface SearchContext {
   readonly looks: { left: number };
 }
 
-/** Analytic tableau: collects the statements that always hold, then tries each alternative of the shortest "any". */
+/** Analytic tableau: collects the statements that are always true, then tries each alternative of the shortest "any". */
 function search(branch: TableauBranch, task: SearchContext): boolean {
   const gathered = gather(branch, task);
   if (gathered === undefined) return false;
@@ -56,7 +56,7 @@ function search(branch: TableauBranch, task: SearchContext): boolean {
 type Any = Formula & { readonly kind: "any" };
 
 /**
- * All consequences that need no choice: statements that must hold, and the parts of each "any" that can still hold.
+ * All consequences that need no choice: statements that must be true, and the parts of each "any" that can still be.
  * Undefined if they exclude each other.
  */
 function gather(
@@ -77,7 +77,7 @@ function gather(
   return isSettled ? { literals: known, open: left } : gather({ literals: known, open: left }, task);
 }
 
-/** The parts of an "any" that can still hold; undefined if one of them holds already. */
+/** The parts of an "any" that can still be true; undefined if one of them is true already. */
 function findOpenParts({ parts }: Any, known: readonly Literal[], task: SearchContext): readonly Formula[] | undefined {
   if (parts.some((part) => isLiteral(part) && !look([...known, opposite(part)], task))) return undefined;
   return parts.filter((part) => !isLiteral(part) || look([...known, part], task));
@@ -281,7 +281,7 @@ function foldsFit(tests: readonly Test[], { world, looks }: SearchContext): bool
   return true;
 }
 
-/** The statements that hold for no item of the same list, for this fold's item. */
+/** The statements that are true for no item of the same list, for this fold's item. */
 function deniedItem({ core, positive }: Test, fold: Core & { op: "fold" }): readonly Formula[] {
   if (positive || core.op !== "fold" || core.test === undefined || keyOf(core.range) !== keyOf(fold.range)) return [];
   return [all(formulaOf(inSlot(core.test, core.slot, fold.slot), false))];

@@ -20,7 +20,7 @@ export interface AnalysisSubject {
   /** The rules that decide: an observing rule changes nothing. */
   readonly rules: readonly Rule[];
   readonly world: ShapeEnvironment;
-  /** The conditions that hold for every call that the rules see. */
+  /** The conditions that are true for every call that the rules see. */
   readonly context: readonly Assertion[];
 }
 
@@ -39,7 +39,7 @@ export function subjectsOf(policySet: PolicySet): readonly AnalysisSubject[] {
   );
 }
 
-/** The name of the part of a counter that parked calls hold: `counters.x.held` in a contract. */
+/** The name of the part of a counter that parked calls reserve: `counters.x.held` in a contract. */
 export function reservedName(counter: string): string {
   return `${counter}.held`;
 }
@@ -70,7 +70,7 @@ export interface RuleOnTools {
   readonly id: string;
   readonly rule: Rule;
   readonly document: ContractDocument;
-  readonly places: readonly { readonly subject: AnalysisSubject; readonly rule: Rule }[];
+  readonly sites: readonly { readonly subject: AnalysisSubject; readonly rule: Rule }[];
 }
 
 export function rulesOf(subjects: readonly AnalysisSubject[]): readonly RuleOnTools[] {
@@ -78,9 +78,9 @@ export function rulesOf(subjects: readonly AnalysisSubject[]): readonly RuleOnTo
   for (const subject of subjects) {
     for (const rule of subject.rules) found.getOrInsertComputed(rule.id, () => []).push({ subject, rule });
   }
-  return [...found].flatMap(([id, places]) => {
-    const [first] = places;
-    return first === undefined ? [] : [{ id, rule: first.rule, document: first.subject.document, places }];
+  return [...found].flatMap(([id, sites]) => {
+    const [first] = sites;
+    return first === undefined ? [] : [{ id, rule: first.rule, document: first.subject.document, sites }];
   });
 }
 
@@ -107,10 +107,10 @@ export function causesOf({ routes }: ToolPlan): readonly EscalationCause[] {
 }
 
 /**
- * The place of a rule's condition. The rule's name if the condition is under the contract's `let:`, which other rules
+ * The span of a rule's condition. The rule's name if the condition is under the contract's `let:`, which other rules
  * may read.
  */
-export function conditionPlace(
+export function locateCondition(
   { when, span }: Rule,
   document: ContractDocument,
 ): { readonly span: Span; readonly within: Span } {

@@ -51,7 +51,7 @@ export function isWhole(core: Core, world: ShapeEnvironment): boolean {
   return isWholeShape(shapeAt(core, world));
 }
 
-/** The inequalities that hold for a number in every call: from its schema, and from its kind. */
+/** The inequalities that are true for a number in every call: from its schema, and from its kind. */
 export function boundsOf(key: string, core: Core, world: ShapeEnvironment): readonly Inequality[] {
   const form = termForm(key, core);
   const least = (bound: Exact, strict = false): Inequality => ({ form: minus(form, constantForm(bound)), strict });

@@ -26,8 +26,8 @@ interface ComparisonSide {
 }
 
 /**
- * Compares what approvals of one tool need. Nothing is asked of a solver: if a rule may ask for fewer calls than before,
- * it is compared with each rule that may ask in its place.
+ * Compares what approvals of one tool need. No solver is needed: if a rule may ask for fewer calls than before,
+ * it is compared with each rule that may ask instead.
  */
 export function compareApprovals(before: ComparisonSide, after: ComparisonSide): readonly ApprovalChange[] {
   const [had, has] = [keyedCauses(before.plan), keyedCauses(after.plan)];
@@ -119,7 +119,7 @@ function areExclusive(cause: EscalationCause, other: EscalationCause, subjects: 
 
 /**
  * The weaker terms under which other rules may ask, for calls for which a rule asks no longer. An `otherwise` asks only
- * if no rule fires, so only rules with another condition can take its place.
+ * if no rule fires, so only rules with another condition can replace it.
  */
 function findReplacements(
   had: readonly KeyedCause[],

@@ -35,7 +35,7 @@ export interface CompareOptions {
   readonly solver: Solver | undefined;
   /** The time for each tool. */
   readonly timeMs: number;
-  /** Calls that are tried before the solver is asked. */
+  /** Calls that are tried before the solver starts. */
   readonly guesses?: number;
   readonly seed?: number;
 }

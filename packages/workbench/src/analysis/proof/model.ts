@@ -142,7 +142,7 @@ function freshName(symbol: SymbolicValue): string {
   return name;
 }
 
-/** The kind of a value whose kind was not asked for: derived from the way in which its parts were read. */
+/** The kind of a value whose kind was not queried: derived from the way in which its parts were read. */
 function tagOfParts({ parts, members }: SymbolicValue): number {
   if (members.size > 0) return tags.object;
   if (parts.has("text")) return tags.text;

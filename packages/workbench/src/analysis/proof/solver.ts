@@ -82,7 +82,7 @@ class Z3Solver implements Solver {
 
 function read(answer: string): SolverAnswer {
   if (/^unsat\b/.test(answer)) return { kind: "no" };
-  // An error in place of the values: the solver gave up between its answer and the values.
+  // An error instead of the values: the solver gave up between its answer and the values.
   const hasModel = answer.startsWith("sat\n") && !answer.startsWith("sat\n(error");
   return hasModel ? { kind: "yes", model: answer.slice(4) } : { kind: "unknown" };
 }

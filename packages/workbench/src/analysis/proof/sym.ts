@@ -106,7 +106,7 @@ function mergeSingle(condition: Term, a: TaggedSym, b: TaggedSym): TaggedSym {
   };
 }
 
-/** The items, present only if the condition holds. */
+/** The items, present only if the condition is true. */
 export function guardItems({ parts }: SymList, condition: Term): readonly ListPart[] {
   return parts.map((part) => ({ ...part, isThere: and(part.isThere, condition) }));
 }

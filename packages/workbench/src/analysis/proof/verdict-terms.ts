@@ -45,7 +45,7 @@ export class PlanTerms {
     }
   }
 
-  /** Presence, schemas and the other requirements hold, so the rules are evaluated. */
+  /** Presence, schemas and the other requirements are true, so the rules are evaluated. */
   translateRequirements(): Term {
     const { routes } = this.#plan;
     const [presence, requires] = [routes.flatMap((route) => route.presence), routes.flatMap((route) => route.requires)];

@@ -100,7 +100,7 @@ function columnOf({ file, from }: Span): number {
   return from - (file.text.lastIndexOf("\n", from - 1) + 1);
 }
 
-/** Moves a comment whose place no longer exists: braces that are expanded, a value that moved up to its key. */
+/** Moves a comment whose position no longer exists: braces that are expanded, a value that moved up to its key. */
 function settle(item: Item): Item {
   const { keyComment, trail, value, lead } = item;
   if (value.kind === "flow") return item;
@@ -123,7 +123,7 @@ function startOf({ key, node }: Child): number {
   return (key ?? node).span.from;
 }
 
-/** Nothing is written: the reader gives an empty value the key's place. */
+/** Nothing is written: the reader gives an empty value the key's span. */
 function isMissing(node: YamlNode, key: YamlScalar | undefined): boolean {
   return node.kind === "scalar" && node.value === null && node.text === "" && node.span.from <= (key?.span.from ?? -1);
 }

@@ -17,7 +17,7 @@ export function commentsOf(text: string): readonly Comment[] {
   return [...found.values()].toSorted((a, b) => a.from - b.from);
 }
 
-/** The syntax tree stores comments in many places: between, before and after parts, and at the end. */
+/** The syntax tree stores comments at many positions: between, before and after parts, and at the end. */
 function collect(token: unknown, text: string, found: Map<number, Comment>): void {
   if (typeof token !== "object" || token === null) return;
   const { type, offset, source } = token as { type?: unknown; offset?: unknown; source?: unknown };

@@ -4,11 +4,11 @@ import { readYaml, Report, type YamlNode, type YamlScalar } from "../../../../re
 export type ScalarContext = "block" | "flow" | "key";
 
 /** A scalar on one line, with as few quotes as possible. */
-export function scalarLine(scalar: YamlScalar, place: ScalarContext): string {
+export function scalarLine(scalar: YamlScalar, context: ScalarContext): string {
   const raw = rawText(scalar);
-  if (scalar.value === null && scalar.text === "") return place === "flow" ? "null" : "";
-  if (place !== "key" && typeof scalar.value !== "string") return scalar.text;
-  if (isPlain(scalar.text, place)) return scalar.text;
+  if (scalar.value === null && scalar.text === "") return context === "flow" ? "null" : "";
+  if (context !== "key" && typeof scalar.value !== "string") return scalar.text;
+  if (isPlain(scalar.text, context)) return scalar.text;
   // Escapes stay as they were written: their characters may be invisible.
   if (raw.startsWith('"') && raw.includes("\\") && !raw.includes("\n")) return raw;
   return quoteText(scalar.text);
@@ -47,22 +47,22 @@ function blockLines([head = "", ...lines]: readonly string[]): ReturnType<typeof
 const known = new Map<string, boolean>();
 
 /** Does the text keep its meaning without quotes? The gate's own reader decides. */
-function isPlain(text: string, place: ScalarContext): boolean {
+function isPlain(text: string, context: ScalarContext): boolean {
   if (!/^[^\s"'#&*!|>%@`{}[\],][^\r\n\t]*$/.test(text) || / $|: | #|:$/.test(text) || text.startsWith("---"))
     return false;
-  return known.getOrInsertComputed(`${place} ${text}`, () => {
+  return known.getOrInsertComputed(`${context} ${text}`, () => {
     const report = new Report();
-    const source = { block: `- ${text}`, flow: `- [${text}, 0]`, key: `- { ${text}: 0 }` }[place];
-    const isSame = readsAs(readYaml({ name: "scalar", text: source }, report), text, place) && report.size === 0;
+    const source = { block: `- ${text}`, flow: `- [${text}, 0]`, key: `- { ${text}: 0 }` }[context];
+    const isSame = readsAs(readYaml({ name: "scalar", text: source }, report), text, context) && report.size === 0;
     // A key is always text here, but not for every reader of YAML.
-    return isSame && (place !== "key" || isPlain(text, "block") || /^(?:on|no|n|y|yes|off)$/.test(text));
+    return isSame && (context !== "key" || isPlain(text, "block") || /^(?:on|no|n|y|yes|off)$/.test(text));
   });
 }
 
-function readsAs(node: YamlNode | undefined, text: string, place: ScalarContext): boolean {
+function readsAs(node: YamlNode | undefined, text: string, context: ScalarContext): boolean {
   const item = node?.kind === "list" && node.items.length === 1 ? node.items[0] : undefined;
-  if (place === "block") return item?.kind === "scalar" && item.value === text;
-  if (place === "key") return item?.kind === "map" && item.entries.size === 1 && item.entries.has(text);
+  if (context === "block") return item?.kind === "scalar" && item.value === text;
+  if (context === "key") return item?.kind === "map" && item.entries.size === 1 && item.entries.has(text);
   const [value] = item?.kind === "list" && item.items.length === 2 ? item.items : [];
   return value?.kind === "scalar" && value.value === text;
 }

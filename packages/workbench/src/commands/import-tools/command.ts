@@ -122,7 +122,7 @@ async function writeContract(source: ImportSource, stubs: readonly Stub[], optio
     await writeFile(options.out, text, { flag: "wx" });
   } catch (error) {
     const isThere = (error as NodeJS.ErrnoException).code === "EEXIST";
-    const next = isThere ? "; choose another file, or compare with --contract FILE --check in place of --out" : "";
+    const next = isThere ? "; choose another file, or compare with --contract FILE --check instead of --out" : "";
     return { exitCode: 2, text: `${options.out} was not written: ${whyNot(error)}${next}` };
   }
   const next = `Write rules, then run svc-gate check ${options.out}`;

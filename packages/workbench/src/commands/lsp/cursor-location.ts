@@ -27,7 +27,7 @@ export function locationAt(text: string, offset: number): CursorLocation {
   const own = readLine(prefix);
   const above = ancestors(lines.slice(0, at).map(readLine), own);
   const around = itemAround(lines, at, own);
-  const flow = flowPlace(prefix);
+  const flow = locateInFlow(prefix);
   if (flow !== undefined) {
     const base = [...above, ...dashesOf(own), ...(own.key === undefined ? [] : [own.key])];
     return {
@@ -94,7 +94,7 @@ const lookBack = 20;
 const columnsMax = 2000;
 
 /** Inside braces on one line: the keys of the open braces, and the key or value that is being written. */
-function flowPlace(prefix: string): Pick<CursorLocation, "path" | "key" | "before"> | undefined {
+function locateInFlow(prefix: string): Pick<CursorLocation, "path" | "key" | "before"> | undefined {
   const open: { readonly brace: string; key: string | undefined; from: number }[] = [];
   let quote = "";
   for (let at = 0; at < prefix.length; at += 1) {

@@ -16,7 +16,7 @@ export interface FileSchema {
   readonly $defs?: Readonly<Record<string, FileSchema>>;
 }
 
-/** The keys and values that are allowed at one place. */
+/** The keys and values that are allowed at one path. */
 export interface AllowedContent {
   /** Keys, with their descriptions. */
   readonly keys: ReadonlyMap<string, string>;

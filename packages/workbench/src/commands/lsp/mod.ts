@@ -1,7 +1,7 @@
 /**
  * `svc-gate lsp`: the language server for contracts, mandates and test files.
  *
- * Promises: problems have the words and places of the compiler, or of the reader of tests.
+ * Promises: problems have the words and positions of the compiler, or of the reader of tests.
  *
  * Does not: write files.
  *

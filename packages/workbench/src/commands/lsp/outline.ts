@@ -27,7 +27,7 @@ export function kindOf({ name, text }: SourceFile): FileKind | undefined {
   return isContract(text) ? "contract" : undefined;
 }
 
-/** A member somewhere in the document, with its key's place. */
+/** A member somewhere in the document, with its key's span. */
 export interface OutlineMember {
   readonly key: { readonly from: number; readonly to: number };
   readonly node: YamlNode;
