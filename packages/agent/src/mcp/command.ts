@@ -30,7 +30,7 @@ const usage = `usage: svc-gate mcp [options] -- COMMAND [ARGUMENT ...]      star
   --deny CHANNEL     no longer let this channel pass
   --yes              do not ask
 
-environment (a name with _FILE is a file that holds the key):
+environment (a name with _FILE is a file that contains the key):
   SVC_URL                            the gate's address; it must be set
   SVC_KEY, SVC_KEY_FILE              the API key for the gate
   SVC_SESSION                        the session's id at the gate (default: a new one)
