@@ -76,7 +76,7 @@ const scenarios: readonly Scenario[] = [
       const voted = await desk.operates(`/approvals/${approval.id}/approve`, { hash: receipt.hash });
       assert.equal(voted.status, 403, "the operator never votes");
     },
-    defect: { within: "requireApart", find: 'asked.includes("approve") && person === undefined', put: "false" },
+    defect: { within: "requireApart", find: 'wanted.includes("approve") && person === undefined', put: "false" },
   },
   {
     rule: "R19: the groups of a voter are judged again when the approval is used",

@@ -327,7 +327,7 @@ const scenarios: readonly Scenario[] = [
     },
     defect: {
       within: "ApprovalDesk.#judge",
-      find: 'if (asked.hash !== approval.hash) return bad(refuse("approval-changed", $text));',
+      find: 'if (wanted.hash !== approval.hash) return bad(refuse("approval-changed", $text));',
       put: "",
     },
   },

@@ -142,7 +142,7 @@ runScenarios("POST /explain", [
     },
     // The thread refuses such a call too.
     defect: [
-      { within: "readExplainRequest", module: "http/explain", find: "call.ok ? asked : call", put: "asked" },
+      { within: "readExplainRequest", module: "http/explain", find: "call.ok ? parsed : call", put: "parsed" },
       { within: "explainJob", find: "explained.problem", put: '"the call is wrong"' },
     ],
   },

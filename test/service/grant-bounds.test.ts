@@ -45,7 +45,7 @@ await runShared("members that the call of a grant lacks", [
       for (const amounts of [{}, { "input.amount": 5, "input.tip": 5 }, { "input.amount": -1 }])
         assert.equal((await grants(desk, approval.id, { amounts })).status, 400, JSON.stringify(amounts));
     },
-    defect: { within: "amountsFor", find: "asked[member] === undefined", put: "false" },
+    defect: { within: "amountsFor", find: "wanted[member] === undefined", put: "false" },
   },
   {
     rule: "[P3] a member that the call lacked stays absent, at every depth",
@@ -81,8 +81,8 @@ await runShared("members that the call of a grant lacks", [
     run: async (desk, other) => {
       const { approval } = await desk.asks(paying(1200, { tool_input: { opts: { fast: true } } }));
       for (const [free, says] of [
-        [["input.to"], 'a grant cannot free "input.to": it is bound, or it holds a member that is'],
-        [["input.amount"], 'a grant cannot free "input.amount": it is bound, or it holds a member that is'],
+        [["input.to"], 'a grant cannot free "input.to": it is bound, or it contains a member that is'],
+        [["input.amount"], 'a grant cannot free "input.amount": it is bound, or it contains a member that is'],
         [["input.opts"], 'the call has "input.opts", and a grant frees only members that the call lacks'],
       ] as const) {
         const { status, json } = await grants(desk, approval.id, { free });

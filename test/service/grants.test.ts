@@ -67,7 +67,7 @@ const scenarios: readonly Scenario[] = [
       assert.equal(status, "active");
       const { verdict, reason, approval, receipt: row } = await desk.asks(paying(1100));
       assert.equal(verdict, "ALLOW", reason);
-      assert.match(reason, /^Svc: anna granted calls like this one, which a rule held: 1100 is a large payment/);
+      assert.match(reason, /^Svc: anna granted calls like this one, which a rule parked: 1100 is a large payment/);
       assert.deepEqual([approval.id, approval.status, approval.next], [id, "granted", "none"]);
       const { asked } = await desk.outcomeOf(row.seq);
       assert.deepEqual([asked.how, asked.grant], ["grant", receipt.seq]);

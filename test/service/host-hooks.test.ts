@@ -306,7 +306,7 @@ runScenarios("POST /hooks of hosts", [
       );
     },
     defect: {
-      within: "placeOf",
+      within: "identifyCall",
       module: "http/hook-route",
       find: "[tenant, key?.id, dialect.host, session, tool, useId]",
       put: "[tenant, key?.id, dialect.host, session, useId]",

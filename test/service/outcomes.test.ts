@@ -304,7 +304,7 @@ runScenarios("outcomes", [
       assert.deepEqual(rest, { before: [], hash, may_lower: true, row, rules: 2, status: "done" });
       assert.doesNotMatch(text, /stripe/);
     },
-    { within: "OutcomeDesk.#reportIn", find: "transaction.digest(`${refDomain}${asked.ref}`)", put: "asked.ref" },
+    { within: "OutcomeDesk.#reportIn", find: "transaction.digest(`${refDomain}${given.ref}`)", put: "given.ref" },
   ),
 ]);
 

@@ -109,7 +109,7 @@ const scenarios: readonly Scenario[] = [
       const answers = await together(desk, call, 6);
       assert.deepEqual(new Set(answers.map(({ json }) => json.verdict)), new Set(["ALLOW"]));
       const first = answers.find(({ json }) => json.repeated === undefined) ?? assert.fail("none was decided");
-      assert.match(first.json.reason, /^Svc: anna approved this call, which a rule held: 1200 is a large payment$/);
+      assert.match(first.json.reason, /^Svc: anna approved this call, which a rule parked: 1200 is a large payment$/);
       assertRepeats(first, await check(desk, call));
       assert.equal((await desk.asks(naming(id))).verdict, "BLOCK", "another check cannot use it");
     },

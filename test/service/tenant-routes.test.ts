@@ -165,7 +165,7 @@ async function assertOwnStops({ by, verdicts, desk }: Bench): Promise<void> {
   assert.doesNotMatch((await by("blue-person", "/t/blue/stop")).text, /acme/);
   assert.equal((await by("acme-admin", "/t/acme/admin/stop/lift", { scope: "all" })).status, 200);
   assert.deepEqual(await verdicts(), { root: "ALLOW", acme: "ALLOW", blue: "ALLOW" });
-  // The root's stop of every call holds in each tenant. There it is seen, but only the root lifts it.
+  // The root's stop of every call is in force in each tenant. There it is seen, but only the root lifts it.
   assert.equal((await by("root-person", "/admin/stop", { scope: "all", why: "everything" })).status, 200);
   assert.deepEqual(await verdicts(), { root: "BLOCK", acme: "BLOCK", blue: "BLOCK" });
   assert.equal((await by("acme-admin", "/t/acme/admin/stop/lift", { scope: "all" })).status, 409);

@@ -359,8 +359,8 @@ test("Slack gets text with its markup escaped and a link only if the gate has a 
     rules: subject.rules,
     status: "pending",
   };
-  const place = { row: 7, index: 0 };
-  const event = { id: "7-0-aaaaaaaaaaaaaaaa", type: "approval.opened", at: 0, place, subject, data } as const;
+  const position = { row: 7, index: 0 };
+  const event = { id: "7-0-aaaaaaaaaaaaaaaa", type: "approval.opened", at: 0, position, subject, data } as const;
   const plain = messageOf(event, endpoint, { log: "l", tenant: null });
   const { text, ...others } = JSON.parse(plain.body);
   assert.equal(text, "A call waits for a person: pay&lt;!channel&gt;&amp;; rules pay.large; apr_7_aa");

@@ -34,8 +34,8 @@ export async function eraseCommand(receipts: readonly string[], options: EraseOp
   if (missing.length > 0) throw new BadInput(`say ${missing.join(", and ")}`);
   const rows = receipts.length === 0 ? undefined : receipts.map(readRange);
   const parts = partsOf(options);
-  const asked = { rows, session_id: session, key, before, where: isByValue ? readWheres(where) : undefined };
-  const body = { ...asked, parts, ...(preview ? { preview } : { reason }) };
+  const selection = { rows, session_id: session, key, before, where: isByValue ? readWheres(where) : undefined };
+  const body = { ...selection, parts, ...(preview ? { preview } : { reason }) };
   const erased = await withGate(options, (gate) => eraseAll(gate, adminPath(options.tenant, "erase"), body));
   // It is not an error if nothing is that old: this command runs each night.
   const isNobody = erased.matched === 0 && before === undefined;

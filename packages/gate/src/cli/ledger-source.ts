@@ -32,12 +32,12 @@ export function ledgerSource(folder: string, database: DatabaseOption): LedgerSo
   const url = io().env["SVC_DATABASE_URL"];
   if (url === undefined) throw new BadInput("--database reads the database in SVC_DATABASE_URL: set that variable");
   const tenant = database === true ? null : database;
-  const place = { url, ledger: dataFolder.ledgerIdOf(tenant) };
+  const address = { url, ledger: dataFolder.ledgerIdOf(tenant) };
   return {
     isShared: true,
     tenant,
-    open: () => readSharedLedger(place),
-    walk: () => inspectSharedLedger(place),
+    open: () => readSharedLedger(address),
+    walk: () => inspectSharedLedger(address),
   };
 }
 

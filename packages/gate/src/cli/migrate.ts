@@ -6,7 +6,7 @@ import { migratePostgres, readSharedLedger } from "../ledger/in-database.ts";
 import { dataFolder } from "../ledger/mod.ts";
 import { LedgerRefused } from "../ledger/errors.ts";
 import { io } from "./io.ts";
-import { offlinePlace } from "./offline-place.ts";
+import { locateOffline } from "./offline-ledger.ts";
 import { BadInput, notWritten, type Outcome } from "./outcome.ts";
 
 export interface MigrateCommandOptions {
@@ -52,7 +52,7 @@ async function firstKeyOf({
   // A new ledger gets a signing key, so a bad file is refused before the ledger is created.
   const fault = firstKeyFileFault(file);
   if (fault !== undefined && !(await hasLedger(databaseUrl))) throw new BadInput(fault);
-  return openOfflineKeys({ ...offlinePlace(dataDir, null), databaseUrl, mayCreate: true }, async (ring) => {
+  return openOfflineKeys({ ...locateOffline(dataDir, null), databaseUrl, mayCreate: true }, async (ring) => {
     const made = await makeFirstKey(ring, file);
     if (!made.ok) throw new BadInput(made.problem.detail);
     if (made.value === undefined) return `the database already has a key, so ${file} was not written`;

@@ -10,7 +10,7 @@ export interface NotifyReplayOptions extends OperatorOptions {
 
 /** `svc-gate notify list` */
 export async function listCommand(options: OperatorOptions): Promise<Outcome> {
-  const body = await askGate(placeOf(options), "GET", adminPath(options.tenant, "notify"));
+  const body = await askGate(targetOf(options), "GET", adminPath(options.tenant, "notify"));
   if (options.json) return { exitCode: 0, text: JSON.stringify(body) };
   const { rows, endpoints } = body as unknown as EndpointsJson;
   if (endpoints.length === 0) return { exitCode: 0, text: noEndpoint };
@@ -30,8 +30,8 @@ function linesOf({ endpoint, row, waiting, died, dead }: EndpointJson, rows: num
 /** `svc-gate notify replay` */
 export async function replayCommand({ from, endpoint, ...options }: NotifyReplayOptions): Promise<Outcome> {
   if (!/^[1-9][0-9]{0,15}$/.test(from)) throw new BadInput("--from must be the number of a row");
-  const asked = { from: Number(from), ...(endpoint !== undefined && { endpoint }) };
-  const body = await askGate(placeOf(options), "POST", adminPath(options.tenant, "notify/replay"), asked);
+  const wanted = { from: Number(from), ...(endpoint !== undefined && { endpoint }) };
+  const body = await askGate(targetOf(options), "POST", adminPath(options.tenant, "notify/replay"), wanted);
   if (options.json) return { exitCode: 0, text: JSON.stringify(body) };
   const names = (body["endpoints"] as readonly string[]).join(", ");
   return { exitCode: 0, text: `all events from row ${from} on are sent again to ${names}; their ids stay the same` };
@@ -41,7 +41,7 @@ const noEndpoint =
   "no endpoint gets the events of this ledger: a running gate, or this command, reads them from SVC_NOTIFY";
 
 /** In a ledger that no gate serves, the endpoints are those of SVC_NOTIFY. The next gate sends. */
-function placeOf(options: OperatorOptions): WorkTarget {
+function targetOf(options: OperatorOptions): WorkTarget {
   return { ...options, notify: io().env["SVC_NOTIFY"] || undefined };
 }
 

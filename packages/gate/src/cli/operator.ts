@@ -6,7 +6,7 @@ import { hasKeyForm, looksLikeKey, readOperatorFile } from "../server/mod.ts";
 import { whyNot } from "../server/errors.ts";
 import { visible } from "../../../core/src/wire/mod.ts";
 import { io } from "./io.ts";
-import { offlinePlace } from "./offline-place.ts";
+import { locateOffline } from "./offline-ledger.ts";
 import { BadInput, readText } from "./outcome.ts";
 
 /**
@@ -74,7 +74,7 @@ async function servingIn(dataDir: string, limitMinutes: number): Promise<GateAcc
   }
 }
 
-/** Where a command works: through the gate of the place, or in a ledger that no gate serves. */
+/** Where a command works: through the gate that is named, or in a ledger that no gate serves. */
 export interface WorkTarget extends GateLocation {
   readonly tenant?: string | undefined;
   /** The root's head pin, for a ledger that no gate serves. */
@@ -86,19 +86,19 @@ export interface WorkTarget extends GateLocation {
 }
 
 /** Asks the gate that serves the ledger. If no gate serves it, opens the ledger and answers as a gate would. */
-export async function withGate<Value>(place: WorkTarget, work: (gate: GateDoor) => Promise<Value>): Promise<Value> {
-  const gate = await findGate(place);
-  return gate === undefined ? inLedger(place, undefined, work) : work(gate);
+export async function withGate<Value>(target: WorkTarget, work: (gate: GateDoor) => Promise<Value>): Promise<Value> {
+  const gate = await findGate(target);
+  return gate === undefined ? inLedger(target, undefined, work) : work(gate);
 }
 
 /** Asks one question of that gate. @throws {BadInput} if the gate refuses the request */
 export function askGate(
-  place: WorkTarget,
+  target: WorkTarget,
   method: "GET" | "POST",
   path: string,
   body?: object,
 ): Promise<GateAnswer["body"]> {
-  return withGate(place, async (gate) => requireAccepted(await gate.ask(method, path, body)));
+  return withGate(target, async (gate) => requireAccepted(await gate.ask(method, path, body)));
 }
 
 /**
@@ -107,7 +107,7 @@ export function askGate(
  * @throws {BadInput} if neither the option nor the environment names a key
  */
 export async function withGateFor<Value>(
-  { dataDir, url, keyFile, tenant }: Omit<WorkTarget, "mayBegin" | "pin">,
+  { dataDir, url, keyFile, tenant }: Omit<WorkTarget, "mayCreate" | "pin">,
   work: (gate: GateDoor) => Promise<Value>,
 ): Promise<Value> {
   const missing = "a person decides with a key of their own: name its file with --key-file";
@@ -124,7 +124,7 @@ async function inLedger<Value>(
   work: (gate: GateDoor) => Promise<Value>,
 ): Promise<Value> {
   const { openUnserved } = await import("../server/start/mod.ts");
-  return openUnserved({ ...offlinePlace(dataDir, tenant ?? null, pin), mayCreate, notify }, (ask) =>
+  return openUnserved({ ...locateOffline(dataDir, tenant ?? null, pin), mayCreate, notify }, (ask) =>
     work({
       async ask(method, path, body) {
         const { status, text } = await ask({ method, path, key, body: body && JSON.stringify(body) });
@@ -215,9 +215,9 @@ async function exchange(
   const socket = certificate === null ? undefined : await pinnedSocket(at, certificate, options.signal);
   const send = at.protocol === "https:" && socket === undefined ? httpsRequest : httpRequest;
   const target = socket === undefined ? at : new URL(at.href.replace(/^https:/, "http:"));
-  const asked = send(target, { ...options, ...(socket === undefined ? {} : { createConnection: () => socket }) });
-  asked.end(body);
-  const [answer] = (await once(asked, "response")) as [IncomingMessage];
+  const outgoing = send(target, { ...options, ...(socket === undefined ? {} : { createConnection: () => socket }) });
+  outgoing.end(body);
+  const [answer] = (await once(outgoing, "response")) as [IncomingMessage];
   return answer;
 }
 

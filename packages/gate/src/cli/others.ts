@@ -24,14 +24,14 @@ async function askSinks(tenant: string | null, log: string): Promise<readonly Ob
   const sinks = parseSinks(io().env["SVC_SINKS"] ?? "");
   if (!sinks.ok) throw new BadInput(`SVC_SINKS: ${sinks.problem}`);
   const found: ObservedHead[] = [];
-  for (const { by, place, read } of sinks.value) {
+  for (const { by, address, read } of sinks.value) {
     try {
       const kept = await read(tenant, log);
       const head = kept && headOf(kept.note, by);
       if (head !== undefined) found.push(head);
     } catch (error) {
       throw new BadInput(
-        `the ${by} ${visible(place)} cannot be read, so it is unknown how far the ledger went: ${visible((error as Error).message)}`,
+        `the ${by} ${visible(address)} cannot be read, so it is unknown how far the ledger went: ${visible((error as Error).message)}`,
       );
     }
   }

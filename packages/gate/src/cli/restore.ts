@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { dataFolder } from "../ledger/mod.ts";
 import { applyRestoration, planRestore, type Restoration } from "../ledger/restore.ts";
 import { copyDigests, copySmall, keyFilesOf, ledgersOf, refuseDatabase } from "./backup.ts";
-import { offlinePlace } from "./offline-place.ts";
+import { locateOffline } from "./offline-ledger.ts";
 import { othersOf } from "./others.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
 
@@ -27,7 +27,7 @@ export async function restoreCommand(backup: string, options: RestoreOptions): P
   const plans = await planAll(backup, options, options.tenant);
   const diverged = plans.filter(({ divergences }) => divergences.length > 0);
   if (diverged.length > 0) throw new BadInput(diverged.map((plan) => divergedText(plan, backup)).join("\n"));
-  await placeAll(backup, options.dataDir, plans);
+  await restoreAll(backup, options.dataDir, plans);
   const texts = [...plans.map(restoredText), ...keyText(plans, options.dataDir)];
   return { exitCode: 0, text: texts.join("\n") };
 }
@@ -40,7 +40,7 @@ export async function planAll(
 ): Promise<readonly RestorePlan[]> {
   const plans: RestorePlan[] = [];
   for (const each of await ledgersOf(backup, tenant)) {
-    const { folder, pinFile } = dataFolder.locateLedger(offlinePlace(dataDir, each, pin), each);
+    const { folder, pinFile } = dataFolder.locateLedger(locateOffline(dataDir, each, pin), each);
     const from = dataFolder.ledgerFolder(backup, each);
     const restoration = await planRestore({ backup: from, folder, pinFile, askOthers: othersOf(each, seen) });
     plans.push({ tenant: each, ...restoration });
@@ -49,7 +49,7 @@ export async function planAll(
 }
 
 /** Existing key files of the folder stay as they are. */
-export async function placeAll(backup: string, dataDir: string, plans: readonly RestorePlan[]): Promise<void> {
+export async function restoreAll(backup: string, dataDir: string, plans: readonly RestorePlan[]): Promise<void> {
   for (const plan of plans) {
     await applyRestoration(plan);
     const { here, kept } = keyFilesOf(plan.tenant, dataDir, backup);

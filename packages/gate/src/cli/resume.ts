@@ -2,10 +2,10 @@ import { userInfo } from "node:os";
 import { resetCounters, resumeAfterRestore, type Resumed, type ResumedCounter } from "../server/mod.ts";
 import { dataFolder } from "../ledger/mod.ts";
 import { visible } from "../../../core/src/wire/mod.ts";
-import { offlinePlace } from "./offline-place.ts";
+import { locateOffline } from "./offline-ledger.ts";
 import { othersOf } from "./others.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
-import { placeAll, planAll, type RestoreOptions } from "./restore.ts";
+import { restoreAll, planAll, type RestoreOptions } from "./restore.ts";
 
 export interface ResumeOptions extends RestoreOptions {
   readonly afterRestore: boolean;
@@ -31,33 +31,33 @@ export async function resumeCommand(backup: string | undefined, options: ResumeO
     reason: readReason(options.reason),
     reset,
   };
-  const place: LedgerToResume = {
-    ...offlinePlace(dataDir, tenant, pin),
+  const target: LedgerToResume = {
+    ...locateOffline(dataDir, tenant, pin),
     acceptSigningKey: readAccept(options.accept),
     askOthers: othersOf(tenant, options.seen ?? []),
   };
-  if (afterRestore) return { exitCode: 0, text: await afterRestoring(place, resuming, backup, options) };
+  if (afterRestore) return { exitCode: 0, text: await afterRestoring(target, resuming, backup, options) };
   if (reset.length === 0 || backup !== undefined)
     throw new BadInput("add --after-restore to continue after data loss, or --reset CONTRACT.COUNTER later");
-  return { exitCode: 0, text: resetText(await resetCounters(place, resuming)) };
+  return { exitCode: 0, text: resetText(await resetCounters(target, resuming)) };
 }
 
 async function afterRestoring(
-  place: LedgerToResume,
+  target: LedgerToResume,
   resuming: Parameters<typeof resumeAfterRestore>[1],
   backup: string | undefined,
   options: ResumeOptions,
 ): Promise<string> {
-  if (backup === undefined) return resumedText(await resumeAfterRestore(place, resuming), place.tenant);
-  if (place.databaseUrl !== undefined)
+  if (backup === undefined) return resumedText(await resumeAfterRestore(target, resuming), target.tenant);
+  if (target.databaseUrl !== undefined)
     throw new BadInput("a PostgreSQL is restored with its own tools: omit the backup, and run this after its restore");
   await putBack(backup, options);
   try {
-    return resumedText(await resumeAfterRestore(place, resuming), place.tenant);
+    return resumedText(await resumeAfterRestore(target, resuming), target.tenant);
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     throw new BadInput(
-      `${error.message}\nthe backup is now in ${dataFolder.ledgerFolder(place.dataDir, place.tenant)}: run this again without naming it`,
+      `${error.message}\nthe backup is now in ${dataFolder.ledgerFolder(target.dataDir, target.tenant)}: run this again without naming it`,
     );
   }
 }
@@ -68,7 +68,7 @@ async function putBack(backup: string, options: ResumeOptions): Promise<void> {
   const [plan] = plans;
   if (plan !== undefined && plan.divergences.length === 0 && plan.seen.length > 0)
     throw new BadInput(`nothing is lost: ${backup} has every row that was seen; use \`svc-gate restore ${backup}\``);
-  await placeAll(backup, options.dataDir, plans);
+  await restoreAll(backup, options.dataDir, plans);
 }
 
 function resumedText(resumed: Awaited<ReturnType<typeof resumeAfterRestore>>, tenant: string | null): string {

@@ -6,7 +6,7 @@ export function locationText({ file, from }: Span): string {
   return `${file.name}:${line}:${column}`;
 }
 
-/** The text at a place, on one line. */
+/** The text at a position, on one line. */
 export function textAt({ file, from, to }: Span): string {
   return file.text.slice(from, to).replace(/\s+/g, " ");
 }
@@ -17,7 +17,7 @@ export function clip(text: string, most: number): string {
   return characters.length > most ? `${characters.slice(0, most - 1).join("")}…` : text;
 }
 
-/** A place for programs: lines and columns count from 1, the end is exclusive. */
+/** A location for programs: lines and columns count from 1, the end is exclusive. */
 export interface SourceLocation {
   readonly file: string;
   readonly line: number;

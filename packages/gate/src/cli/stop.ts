@@ -74,7 +74,7 @@ async function listStops(options: StopOptions): Promise<Outcome> {
 }
 
 function lineOf({ at, person, root, scope, why }: StopJson): string {
-  const place = root === null ? "" : " at the root";
-  const since = `since ${new Date(at).toISOString()}, by ${visible(person)}${place}`;
+  const where = root === null ? "" : " at the root";
+  const since = `since ${new Date(at).toISOString()}, by ${visible(person)}${where}`;
   return `${visible(stoppedCalls(scope))}\n  ${since}: ${visible(why)}`;
 }

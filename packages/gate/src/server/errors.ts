@@ -10,7 +10,7 @@ export class StartRefused extends Error {
   }
 }
 
-/** The file that holds the digest of the first key cannot be read. */
+/** The file that contains the digest of the first key cannot be read. */
 export class KeyFileDamaged extends Error {}
 
 /** Returns why a file cannot be read, as a clause. */

@@ -25,9 +25,9 @@ export {
 } from "./core/decide-batch.ts";
 export type { ErasureResult as Erased, NotPresent, ErasurePreview as Preview } from "./erasure/eraser.ts";
 export { counterDigest, countersOf, recountRow, type OwnedCounter } from "./policy/owned-counters.ts";
-export { askedOutcome } from "./http/outcomes.ts";
+export { readOutcome } from "./http/outcomes.ts";
 export { OutcomeDesk } from "./outcomes/desk.ts";
-export { outcomeIn, placedOutcome, reportedCall, type ReportedCall, rowsBehind } from "./outcomes/events.ts";
+export { outcomeIn, readOutcomeAt, reportedCall, type ReportedCall, rowsBehind } from "./outcomes/events.ts";
 export {
   settleCounters,
   settledBy,
@@ -51,7 +51,7 @@ export {
   type ChangedKey,
   type KeyRequest,
 } from "./keys/keys.ts";
-export { type OfflineLedger as OfflinePlace } from "./admin/offline.ts";
+export { type OfflineLedger } from "./admin/offline.ts";
 export { filesReadableHere } from "./settings/gate-files.ts";
 export { readOperatorFile } from "./start/operator-file.ts";
 export {
@@ -60,10 +60,4 @@ export {
   type ResumeResult as Resumed,
   type ResumedCounter,
 } from "./admin/resume.ts";
-export type {
-  ExplanationRequest as AskedExplanation,
-  ReportRequest as AskedReport,
-  GateHistory,
-  NextTurn,
-  ServeHooks,
-} from "./policy/hooks.ts";
+export type { ExplanationRequest, ReportRequest, GateHistory, NextTurn, ServeHooks } from "./policy/hooks.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { setTimeout } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
-import type { AskedExplanation, GateHistory } from "../../../gate/src/server/mod.ts";
+import type { ExplanationRequest, GateHistory } from "../../../gate/src/server/mod.ts";
 import { bad, good, refuse, type Refusal, type Result } from "../../../core/src/wire/mod.ts";
 import { rowOf } from "../history.ts";
 import type { ExplainJob } from "./job.ts";
@@ -10,7 +10,7 @@ import { callOf, readCheck, receiptExplained } from "./receipt.ts";
 
 /** Explains a call or a receipt for POST /explain. It writes nothing. */
 export async function explainForGate(
-  request: AskedExplanation,
+  request: ExplanationRequest,
   history: GateHistory,
   rest: Rest,
 ): Promise<Result<string, Refusal>> {
@@ -21,13 +21,13 @@ export async function explainForGate(
   return job.ok ? inThread(job.value, rest) : job;
 }
 
-function jobOfCall({ counters, inForce, key, under }: AskedExplanation, body: string): ExplainJob {
+function jobOfCall({ counters, inForce, key, under }: ExplanationRequest, body: string): ExplainJob {
   const contract = typeof under === "object" ? under : { rules: inForce.text };
   return { call: { body, key, at: Date.now(), mode: inForce.mode }, contract, given: counters, receipt: undefined };
 }
 
 async function jobOfReceipt(
-  { counters, inForce, under }: AskedExplanation,
+  { counters, inForce, under }: ExplanationRequest,
   seq: number,
   history: GateHistory,
 ): Promise<Result<ExplainJob, Refusal>> {

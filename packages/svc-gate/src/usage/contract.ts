@@ -54,7 +54,7 @@ function addTest(program: Command): void {
 function addExplain(program: Command): void {
   program
     .command("explain")
-    .description("explain a verdict: each rule with the values of its operands, counters and places")
+    .description("explain a verdict: each rule with the values of its operands, counters and positions")
     .argument("[call]", "a file with the body of a POST /check; - reads standard input")
     .option("--contract <file>", "the contract or mandate that decides", "mandate.yaml")
     .option("--counters <json>", 'values of counters, such as {"attempts": 5}; others are 0')
@@ -107,7 +107,7 @@ function addReplay(program: Command): void {
 
 function addReport(program: Command): void {
   addReceiptOptions(program.command("report"))
-    .description("show the calls that were refused or held, or would have been: by rule, with examples")
+    .description("show the calls that were refused or parked, or would have been: by rule, with examples")
     .option("--from <number>", "the first receipt to count", "1")
     .option("--since <when>", "count receipts since then: 24h or 7d ago, a day, or a time in RFC 3339")
     .option("--until <when>", "count receipts before then")

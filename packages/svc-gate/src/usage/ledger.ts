@@ -71,7 +71,7 @@ function addVerify(program: Command): void {
     .addOption(inDatabase())
     .addHelpText(
       "after",
-      "\nThe file sinks of SVC_SINKS are asked how far a gate's own ledger went." +
+      "\nThe command asks the file sinks of SVC_SINKS how far a gate's own ledger went." +
         "\nExit code 0: the ledger is intact. 1: it is broken or inconsistent; the first bad row is named. 2: no ledger was found.",
     )
     .option(

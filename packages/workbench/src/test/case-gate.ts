@@ -3,7 +3,7 @@ import {
   activePolicy,
   answeredReason,
   ApprovalDesk,
-  askedOutcome,
+  readOutcome,
   BatchApprovals,
   decideBatch,
   digestOf,
@@ -156,7 +156,7 @@ export class CaseGate {
       ["seq", row.seq],
       ["hash", row.hash],
     ]);
-    const wanted = askedOutcome(
+    const wanted = readOutcome(
       new Map<string, Json>([
         ["receipt", receipt],
         ["status", status],

@@ -30,17 +30,17 @@ export interface Offline {
  *
  * @throws {LedgerRefused} if the ledger does not exist, or a gate serves its folder
  */
-export function openOffline<Value>(place: OfflineLedger, work: (offline: Offline) => Promise<Value>): Promise<Value> {
-  return openOfflineBy(async (options) => ({ ledger: await openLedger(options) }), place, work);
+export function openOffline<Value>(target: OfflineLedger, work: (offline: Offline) => Promise<Value>): Promise<Value> {
+  return openOfflineBy(async (options) => ({ ledger: await openLedger(options) }), target, work);
 }
 
-/** Does the same with another function in place of `openLedger`, for ledgers that `openLedger` refuses. */
+/** Does the same with another function instead of `openLedger`, for ledgers that `openLedger` refuses. */
 export function openOfflineBy<As extends Pick<Offline, "ledger">, Value>(
   open: (options: LedgerOptions) => Promise<As>,
-  { tenant, ...place }: OfflineLedger,
+  { tenant, ...target }: OfflineLedger,
   work: (offline: As & Offline) => Promise<Value>,
 ): Promise<Value> {
-  return inPlace(place, async (openIn) => {
+  return withLedgers(target, async (openIn) => {
     const opened = await openIn(tenant, open);
     try {
       return await work({ ...opened, adminEvents: new OfflineAdminEvents(opened.ledger) });
@@ -54,7 +54,7 @@ export function openOfflineBy<As extends Pick<Offline, "ledger">, Value>(
 export type OpenIn = <As>(tenant: string | null, open: (options: LedgerOptions) => Promise<As>) => Promise<As>;
 
 /** Gives access to the ledgers of a folder or a database, and closes the database after the work. */
-export async function inPlace<Value>(
+export async function withLedgers<Value>(
   { databaseUrl, mayCreate = false, acceptSigningKey = false, ...settings }: Omit<OfflineLedger, "tenant">,
   work: (openIn: OpenIn) => Promise<Value>,
 ): Promise<Value> {

@@ -65,10 +65,10 @@ export interface RestoreResumeResult extends ResumeResult {
  * @throws {LedgerRefused} if nothing is lost, the ledger is damaged, or a gate serves it
  */
 export function resumeAfterRestore(
-  place: ResumeTarget,
+  target: ResumeTarget,
   request: ResumeRequest,
 ): Promise<RestoreResumeResult | undefined> {
-  const { askOthers, ...offline } = place;
+  const { askOthers, ...offline } = target;
   const open = (options: LedgerOptions): Promise<PastPin> => openPastPin(options, askOthers);
   return openOfflineBy(open, offline, async (past) => {
     if (!past.recorded) return appendResume(past, request);
@@ -110,8 +110,8 @@ async function appendResume(
  *
  * @throws {LedgerRefused} if no row records a loss, or a counter is not unknown because of one
  */
-export function resetCounters(place: OfflineLedger, request: ResumeRequest): Promise<ResumeResult> {
-  return openOffline(place, (offline) => resetIn(offline, request));
+export function resetCounters(target: OfflineLedger, request: ResumeRequest): Promise<ResumeResult> {
+  return openOffline(target, (offline) => resetIn(offline, request));
 }
 
 async function resetIn({ ledger, adminEvents }: Offline, request: ResumeRequest): Promise<ResumeResult> {

@@ -120,7 +120,7 @@ export class Batcher<Call extends WaitingCall, Transaction> {
     return this.#queue.pause(keyName, resume);
   }
 
-  /** How many calls wait, how many bytes their bodies hold, and how many connections are paused. */
+  /** How many calls wait, how many bytes their bodies have, and how many connections are paused. */
   get queued(): { readonly calls: number; readonly bytes: number; readonly paused: number } {
     return { calls: this.#queue.waiting, bytes: this.#queue.bytes, paused: this.#queue.paused };
   }

@@ -31,7 +31,7 @@ export class BatchPace {
   #endedAt = -Infinity;
   #arrived = 0;
 
-  /** Work starts that calls wait for: a batch, or other work in its place. */
+  /** Work starts that calls wait for: a batch, or other work instead. */
   start(now: number): void {
     if (now - this.#endedAt > idleMs) this.#longestMs = 0;
     this.#runningSince = now;

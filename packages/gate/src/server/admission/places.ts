@@ -15,7 +15,7 @@ interface TakenPlace {
 }
 
 /**
- * Counts requests that stay open, so that no key and no crowd of keys holds too many. If all places are taken, a key that
+ * Counts requests that stay open, so that no key and no crowd of keys takes too many. If all places are taken, a key that
  * has less than its share gets one from a key that has more.
  */
 export class Places {

@@ -131,7 +131,7 @@ export class AdmissionQueue<Call extends QueuedCall> {
     this.#pace.countArrival();
   }
 
-  /** Work starts that calls must wait for: a batch, or other work in its place. */
+  /** Work starts that calls must wait for: a batch, or other work instead. */
   start(): void {
     this.#pace.start(this.#now());
   }
@@ -309,6 +309,6 @@ const slowStore = 8;
 export const resumeMs = 5;
 
 /** An owner of less than an equal share finds room. Others find room while a quarter of the total is free. */
-function isWithinShare(total: number, held: number, max: number, owners: number): boolean {
-  return held < max / owners || total < max * 0.75;
+function isWithinShare(total: number, used: number, max: number, owners: number): boolean {
+  return used < max / owners || total < max * 0.75;
 }

@@ -1,4 +1,4 @@
-/** Who holds something: a key of the root, whose tenant is null, or of a tenant. */
+/** The owner of something: a key of the root, whose tenant is null, or of a tenant. */
 export interface KeyOwner {
   readonly id: string;
   readonly tenant: string | null;
@@ -11,7 +11,7 @@ interface OfTenant<Item> {
   count: number;
 }
 
-/** What keys hold of something scarce, such as connections. Adding, counting and deleting take constant time. */
+/** How much keys have of something scarce, such as connections. Adding, counting and deleting take constant time. */
 export class Shares<Item> {
   readonly #owners = new Map<Item, KeyOwner>();
   readonly #tenants = new Map<string | null, OfTenant<Item>>();
@@ -30,7 +30,7 @@ export class Shares<Item> {
     return this.#tenants.get(tenant)?.count ?? 0;
   }
 
-  /** The number of keys that hold something. */
+  /** The number of keys that have something. */
   get owners(): number {
     return [...this.#tenants.values()].reduce((sum, { keys }) => sum + keys.size, 0);
   }
@@ -47,7 +47,7 @@ export class Shares<Item> {
     );
   }
 
-  /** @param item one that nobody holds */
+  /** @param item one that nobody has */
   add(item: Item, owner: KeyOwner): void {
     const { tenant, id } = owner;
     const of = this.#tenants.getOrInsertComputed(tenant, () => ({ keys: new Map<string, Set<Item>>(), count: 0 }));
@@ -72,7 +72,7 @@ export class Shares<Item> {
   /**
    * Returns the items of each key that has more than its share of `max`, the greatest owner first. Tenants have equal
    * shares, and so have the keys of one tenant. If one does not use its share, the others have it. If more than `max` items are
-   * held, some key holds more than its share.
+   * in use, some key has more than its share.
    */
   pastShare(max: number): readonly (readonly Item[])[] {
     const past: Item[][] = [];

@@ -21,7 +21,7 @@ const tickMs = 5;
  * Lets a number of actions pass per second; further actions wait for their turn. Rare actions pass immediately.
  *
  * Refusals pass through a valve. Refusing a request over HTTP costs almost as much as deciding it, so a gate that
- * refuses without limit has no time left for answers. A waiting refusal costs nothing and holds up only its own
+ * refuses without limit has no time left for answers. A waiting refusal costs nothing and delays only its own
  * connection. So callers that repeat refused requests are slowed down.
  */
 export class Valve {

@@ -14,7 +14,7 @@ export interface VouchedRow {
 export interface AnchorStatusOptions {
   readonly by: string;
   /** The anchor's address, for the log. */
-  readonly place: string;
+  readonly address: string;
   /** For the log; null is the root. */
   readonly tenant: string | null;
   readonly log: Logger;
@@ -96,7 +96,7 @@ export class AnchorStatus {
   #become(state: "good" | "failing" | "diverged", level: "info" | "warn" | "error", sentence: string): void {
     if (this.#state === state) return;
     this.#state = state;
-    const { tenant, place, log, by } = this.#options;
-    log[level]({ tenant, anchor: by, place }, sentence);
+    const { tenant, address, log, by } = this.#options;
+    log[level]({ tenant, anchor: by, place: address }, sentence);
   }
 }

@@ -100,10 +100,10 @@ export class Anchors {
     this.#sinks = sinks.map((sink) => ({ sink, status: new AnchorStatus({ ...options, ...sink }) }));
     this.#statuses = [...this.#sinks.map(({ status }) => status), ...(this.#witnesses?.statuses ?? [])];
     const deliveries = this.#sinks.map((entry) => () => this.#deliverTo(entry));
-    const asked = this.#witnesses;
+    const witnesses = this.#witnesses;
     this.#publishers = [
       ...deliveries,
-      ...(asked === undefined ? [] : [(signal: AbortSignal) => asked.ask(signal)]),
+      ...(witnesses === undefined ? [] : [(signal: AbortSignal) => witnesses.ask(signal)]),
     ].map((deliver) => new HeadPublisher(deliver, pace));
   }
 

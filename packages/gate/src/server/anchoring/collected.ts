@@ -75,7 +75,7 @@ async function absentFrom(log: AnchoredLog, head: Head, notes: readonly string[]
 }
 
 /**
- * Caches upper nodes, which trees of nearby sizes share, because a database is asked for each. Their last leaves
+ * Caches upper nodes, which trees of nearby sizes share, because a database is queried for each. Their last leaves
  * differ.
  */
 function cacheNodes(read: HashReader): HashReader {

@@ -11,7 +11,7 @@ export function fileSink(path: string): Sink {
   const fileOf = (tenant: string | null): string => (tenant === null ? path : `${path}.${tenant}`);
   return {
     by: "file sink",
-    place: path,
+    address: path,
     write: (tenant, note) => append(fileOf(tenant), note).catch(failWith("written")),
     read: async (tenant, origin) => {
       const { text, at } = await tailOf(fileOf(tenant)).catch(failWith("read"));

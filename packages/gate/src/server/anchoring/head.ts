@@ -10,7 +10,7 @@ export interface AnchoredLog {
   /** The latest signed head. */
   checkpoint(): Promise<string>;
   /** Reads hashes of the tree, up to that head. */
-  hashes(...asked: Parameters<HashReader>): ReturnType<HashReader>;
+  hashes(...range: Parameters<HashReader>): ReturnType<HashReader>;
   readonly rows: { changes(after: number): Promise<readonly Pick<Change, "act" | "at" | "body">[]> };
 }
 

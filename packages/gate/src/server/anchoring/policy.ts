@@ -7,7 +7,7 @@ export interface Witness {
   /** The name in the policy. */
   readonly name: string;
   readonly key: VerifierKey;
-  /** Its submission prefix, without a slash at the end; undefined if it cannot be asked. */
+  /** Its submission prefix, without a slash at the end; undefined if it takes no requests. */
   readonly url: string | undefined;
 }
 
@@ -29,7 +29,7 @@ interface WitnessPolicyDraft {
   /** Witnesses and groups by name. */
   readonly rules: Map<string, QuorumRule>;
   /** Members of groups. A name may be a member of only one group. */
-  readonly placed: Set<string>;
+  readonly grouped: Set<string>;
   quorum: QuorumRule | undefined;
 }
 
@@ -51,7 +51,7 @@ export function parsePolicy(text: string): Result<WitnessPolicy, string> {
     logs: [],
     witnesses: [],
     rules: new Map(),
-    placed: new Set(),
+    grouped: new Set(),
     quorum: undefined,
   };
   for (const [at, line] of lines.entries()) {
@@ -105,7 +105,7 @@ function readWitness([name, vkey, url, ...more]: readonly string[], reading: Wit
 
 function readGroup(
   [name, count, ...members]: readonly string[],
-  { rules, placed }: WitnessPolicyDraft,
+  { rules, grouped }: WitnessPolicyDraft,
 ): string | undefined {
   if (name === undefined || count === undefined || members.length === 0)
     return "a group must be written as `group NAME all|any|NUMBER MEMBER...`";
@@ -116,8 +116,8 @@ function readGroup(
   for (const member of members) {
     const rule = rules.get(member);
     if (rule === undefined) return `"${member}" is not defined above`;
-    if (placed.has(member)) return `"${member}" is a member twice`;
-    placed.add(member);
+    if (grouped.has(member)) return `"${member}" is a member twice`;
+    grouped.add(member);
     parts.push(rule);
   }
   return define(name, (signed) => parts.filter((isMet) => isMet(signed)).length >= least, rules);

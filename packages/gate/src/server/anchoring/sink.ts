@@ -3,7 +3,7 @@ export interface Sink {
   /** Such as `file sink`. */
   readonly by: string;
   /** The path, for the log. */
-  readonly place: string;
+  readonly address: string;
   /**
    * Stores a checkpoint.
    *

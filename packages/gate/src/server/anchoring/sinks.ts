@@ -7,22 +7,22 @@ const sinksMax = 16;
 
 /** Reads the list of sinks in the setting. */
 export function parseSinks(text: string): Result<readonly Sink[], string> {
-  const places = text
+  const addresses = text
     .split(",")
-    .map((place) => place.trim())
+    .map((address) => address.trim())
     .filter(Boolean);
-  if (places.length > sinksMax) return bad(`there are over ${sinksMax} sinks`);
-  if (new Set(places).size < places.length) return bad("a sink appears twice");
+  if (addresses.length > sinksMax) return bad(`there are over ${sinksMax} sinks`);
+  if (new Set(addresses).size < addresses.length) return bad("a sink appears twice");
   const sinks: Sink[] = [];
-  for (const place of places) {
-    const path = /^file:(.*)$/.exec(place)?.[1];
+  for (const address of addresses) {
+    const path = /^file:(.*)$/.exec(address)?.[1];
     // A URL may have a secret after its question mark.
     if (path === undefined)
       return bad(
-        `${place.split("?")[0]} is not a file: name a sink such as file:/srv/anchors/gate (docs/guides/anchors.md)`,
+        `${address.split("?")[0]} is not a file: name a sink such as file:/srv/anchors/gate (docs/guides/anchors.md)`,
       );
     if (!isAbsolute(path) || path.includes("\0"))
-      return bad(`${place} is not an absolute path: name a sink such as file:/srv/anchors/gate`);
+      return bad(`${address} is not an absolute path: name a sink such as file:/srv/anchors/gate`);
     const sink = fileSink(path);
     sinks.push(sinks.length === 0 ? sink : { ...sink, by: `${sink.by} ${sinks.length + 1}` });
   }

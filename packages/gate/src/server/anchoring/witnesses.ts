@@ -26,14 +26,14 @@ interface WitnessState {
   readonly status: AnchorStatus;
   /** The last size that the witness is known to have cosigned. */
   from: number;
-  /** An unreachable witness is not asked before this time, by the monotonic clock. */
+  /** An unreachable witness gets no request before this time, by the monotonic clock. */
   notBefore: number;
   failures: number;
 }
 
 const askMs = 5000;
 
-/** The witnesses of one ledger. They are asked at the same time, so that a quorum cosigns the same head. */
+/** The witnesses of one ledger. They get requests at the same time, so that a quorum cosigns the same head. */
 export class Witnesses {
   readonly #options: WitnessesOptions;
   readonly #askers: readonly WitnessState[];
@@ -44,7 +44,7 @@ export class Witnesses {
     this.#askers = policy.witnesses.flatMap((witness) => {
       const { name, url } = witness;
       if (url === undefined) return [];
-      const status = new AnchorStatus({ ...options, by: `witness ${name}`, place: urlText(url) });
+      const status = new AnchorStatus({ ...options, by: `witness ${name}`, address: urlText(url) });
       return [{ witness, status, from: 0, notBefore: 0, failures: 0 }];
     });
   }

@@ -54,9 +54,9 @@ export function enact(
   { approvals, reservations }: { readonly approvals: readonly Approval[]; readonly reservations?: Reservations },
 ): readonly Approval[] {
   transaction.change({ act: act.act, at, body: actBody(act), by, contract, mode, reason: `Svc: ${reason}` });
-  const place = { seq: transaction.head.seq, at, by };
+  const row = { seq: transaction.head.seq, at, by };
   return approvals.map((approval) => {
-    const after = applyAct(approval, act, place);
+    const after = applyAct(approval, act, row);
     if (after === undefined) throw new Fault(`the approval of row ${approval.row} cannot take ${act.act}`);
     if (reservations !== undefined && !isOpen(after)) transaction.release(after.row, reservations.get(after.row) ?? []);
     transaction.keepApproval(after);
@@ -64,7 +64,7 @@ export function enact(
   });
 }
 
-/** Ends the approvals whose time is over with one row, and what they hold with them. @returns them afterwards */
+/** Ends the approvals whose time is over with one row, and what they reserve with them. @returns them afterwards */
 export async function endDue(timed: TimedTransaction, policy: ActivePolicy): Promise<readonly Approval[]> {
   const due = await timed.transaction.dueApprovals(timed.at);
   if (due.length === 0) return [];

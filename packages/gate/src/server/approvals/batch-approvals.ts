@@ -78,7 +78,7 @@ export class BatchApprovals implements KnownApprovals {
     return this.timed.transaction.store.hasApprovals ? this.#open(planned) : undefined;
   }
 
-  /** Reads what the calls may meet, and ends all approvals whose time is over: what they hold counts for no call. */
+  /** Reads what the calls may meet, and ends all approvals whose time is over: what they reserve counts for no call. */
   async #open(planned: readonly CallPlan[]): Promise<void> {
     const { transaction, at } = this.timed;
     this.#calls = planned.map((call) => this.#approvable(call));
@@ -94,7 +94,7 @@ export class BatchApprovals implements KnownApprovals {
     });
     const ended = new Map(this.#expired.map((approval) => [approval.row, approval]));
     for (const approval of found.approvals) this.#approvals.set(approval.row, ended.get(approval.row) ?? approval);
-    for (const [row, holds] of groupReservations(found.reservations)) this.#reservations.set(row, holds);
+    for (const [row, reserved] of groupReservations(found.reservations)) this.#reservations.set(row, reserved);
     this.#openInLedger = found.all;
     for (const [key, session, count] of found.open) this.#count(key, session, count);
     this.#grants = await knownGrants(transaction, calls);
@@ -129,7 +129,7 @@ export class BatchApprovals implements KnownApprovals {
     return this.#approvals.size === 0;
   }
 
-  /** The call's own approval, and the amounts that it holds. */
+  /** The call's own approval, and the amounts that it reserves. */
   own(call: ApprovableCall): {
     readonly approval: Approval | undefined;
     readonly reservations: readonly StoredEffect[];
@@ -180,9 +180,9 @@ export class BatchApprovals implements KnownApprovals {
     const { causes, grants } = asking;
     if (grants === undefined || this.#grants.size === 0) return undefined;
     const { at } = this.timed;
-    const asked = { at, key: call.keyName, tool: call.request.toolName, session: call.place, causes, ...call.compared };
+    const covered = { at, key: call.keyName, tool: call.request.toolName, session: call.place, causes, ...call.compared };
     for (const { grant, source } of this.#grants.values()) {
-      const amounts = coveredAmounts(grant, asked, source);
+      const amounts = coveredAmounts(grant, covered, source);
       const quorum = amounts && this.quorum(decidedGrant(grant, asking, at));
       if (amounts !== undefined && quorum?.isMet === true) return { grant, by: quorum.people, amounts };
     }
@@ -297,7 +297,7 @@ class BatchCall implements CallJudge {
   #call: ApprovableCall | undefined;
   #judgement: Judgement | undefined;
   #rule = "";
-  /** What a person is asked if the call opens an approval. */
+  /** The request to a person if the call opens an approval. */
   #asking: ApprovalRequest | undefined;
 
   constructor(batch: BatchApprovals, planned: CallPlan, index: number) {
@@ -319,19 +319,19 @@ class BatchCall implements CallJudge {
     const { policy } = this.#batch;
     const { mode } = policy;
     const answered = answeredVerdict(decision, mode);
-    const isAsked = answered === "ESCALATE";
+    const needsPerson = answered === "ESCALATE";
     const { request } = this.#planned.lookupPlan.prepared;
     const { approvalId: named, sessionId: session, toolName: tool } = request;
-    if (isAsked || named !== undefined) this.#call ??= this.#batch.approvable(this.#planned, this.#index);
+    if (needsPerson || named !== undefined) this.#call ??= this.#batch.approvable(this.#planned, this.#index);
     const call = this.#call;
     const own = call && this.#batch.own(call);
     const left = own !== undefined && own.reservations.length > 0 ? own.approval?.row : undefined;
-    if (call === undefined || (!isAsked && named === undefined && left === undefined))
+    if (call === undefined || (!needsPerson && named === undefined && left === undefined))
       return { answered, mode, how: undefined, outcome: undefined };
     const { timed } = this.#batch;
-    const softened = isAsked && decision.verdict === "BLOCK";
+    const softened = needsPerson && decision.verdict === "BLOCK";
     const askingOf = (open: Approval | undefined): ApprovalRequest | undefined =>
-      isAsked ? call.makeApprovalRequest(decision, values, softened, open) : undefined;
+      needsPerson ? call.makeApprovalRequest(decision, values, softened, open) : undefined;
     const asking = askingOf(own?.approval);
     const { rule } = decision;
     const { keyName: key } = call;
@@ -348,7 +348,7 @@ class BatchCall implements CallJudge {
       binding: (sessions) => call.binding(sessions),
       sessionTool: () => timed.transaction.digest(sessionToolName({ key, session, tool })),
       subject: () => call.subject,
-      grantFor: (asked) => this.#batch.grantFor(call, asked),
+      grantFor: (wanted) => this.#batch.grantFor(call, wanted),
     };
     const judgement = judgeCall(ask, this.#batch, policy.policySet.approvals.open);
     this.#rule = rule;
@@ -451,7 +451,7 @@ function answeredAfter({ how }: Judgement, answered: Verdict): Verdict {
   return how === "denied" || how === "closed" ? "BLOCK" : answered;
 }
 
-/** @param own the row of the call's own approval, if the amounts that it holds were left out */
+/** @param own the row of the call's own approval, if the amounts that it reserves were left out */
 function outcomeOf(
   judgement: Judgement,
   asking: ApprovalRequest | undefined,

@@ -18,7 +18,7 @@ export interface CallPlan {
 
 /** Judges one call. Its functions are called once each, in this order. */
 export interface CallJudge {
-  /** The values of the call's counters, without what its own approval holds. */
+  /** The values of the call's counters, without what its own approval reserves. */
   values(): readonly (string | undefined)[];
   /** Judges the contract's decision. */
   judge(decision: Decision, values: readonly (string | undefined)[]): JudgedCall;

@@ -83,7 +83,7 @@ export class ApprovableCall {
     };
   }
 
-  /** The values of the call's counters, without the amounts that its own approval holds. */
+  /** The values of the call's counters, without the amounts that its own approval reserves. */
   values(reservations: readonly StoredEffect[]): readonly (string | undefined)[] {
     return this.#lookups.map((lookup) => {
       const value = this.#transaction.counters.value(lookup);
@@ -198,8 +198,8 @@ export class ApprovableCall {
     const facts = this.#factTexts(pins.filter((pin) => pin.startsWith("platform.")));
     const counters = pins.flatMap((pin) => {
       if (!pin.startsWith("counters.")) return [];
-      const places = lookupsOf(this.#plan, pin.slice("counters.".length));
-      return [[pin, places.map((place) => this.#toShownValue(place, values, open)).join(" ")] as const];
+      const indexes = lookupsOf(this.#plan, pin.slice("counters.".length));
+      return [[pin, indexes.map((index) => this.#toShownValue(index, values, open)).join(" ")] as const];
     });
     return { ...facts, ...Object.fromEntries(counters) };
   }
@@ -209,19 +209,19 @@ export class ApprovableCall {
     values: readonly (string | undefined)[],
     open: Approval | undefined,
   ): CauseValues["counters"] {
-    const places = causes.flatMap(({ counters }) => counters.flatMap((name) => lookupsOf(this.#plan, name)));
+    const indexes = causes.flatMap(({ counters }) => counters.flatMap((name) => lookupsOf(this.#plan, name)));
     return Object.fromEntries(
-      [...new Set(places)].map((place) => {
-        const { counter, key } = this.#lookups[place] as CounterLookup;
+      [...new Set(indexes)].map((index) => {
+        const { counter, key } = this.#lookups[index] as CounterLookup;
         const id = `${counter.slice(0, 16)}.${this.#transaction.digest(key).slice(0, 16)}`;
-        return [id, this.#toShownValue(place, values, open)];
+        return [id, this.#toShownValue(index, values, open)];
       }),
     );
   }
 
-  #toShownValue(place: number, values: readonly (string | undefined)[], open: Approval | undefined): string {
-    const { counter, key, after } = this.#lookups[place] as CounterLookup;
-    const value = values[place] ?? "0";
+  #toShownValue(index: number, values: readonly (string | undefined)[], open: Approval | undefined): string {
+    const { counter, key, after } = this.#lookups[index] as CounterLookup;
+    const value = values[index] ?? "0";
     return open === undefined
       ? value
       : withoutOwn(value, open.own, { counter, key: this.#transaction.digest(key), after });

@@ -30,7 +30,7 @@ export interface DecisionRequest {
   readonly hash: string;
   readonly decision: "approve" | "deny";
   readonly comment: string;
-  /** Milliseconds since the epoch: until then a denial holds; undefined means 24 hours. */
+  /** Milliseconds since the epoch: until then a denial is in force; undefined means 24 hours. */
   readonly until?: number | undefined;
   readonly scope?: Denial["scope"] | undefined;
   /** A grant that the person makes from the call with an approval. */
@@ -74,10 +74,10 @@ export class ApprovalDesk {
 
   /** Returns the approval with an id; undefined if there is none. */
   async find(id: string): Promise<Approval | undefined> {
-    const place = readApprovalId(id);
-    if (place === undefined) return undefined;
-    const [found] = await this.list({ before: place.row + 1, limit: 1, rows: [place.row] });
-    return found?.hash.startsWith(place.digits) === true ? found : undefined;
+    const parsed = readApprovalId(id);
+    if (parsed === undefined) return undefined;
+    const [found] = await this.list({ before: parsed.row + 1, limit: 1, rows: [parsed.row] });
+    return found?.hash.startsWith(parsed.digits) === true ? found : undefined;
   }
 
   quorum(approval: Approval, at: number): Quorum {
@@ -102,10 +102,10 @@ export class ApprovalDesk {
    *
    * @param key the name of the person's key
    */
-  async decide(key: string, asked: readonly DecisionRequest[]): Promise<Result<readonly DecisionResult[], Refusal>> {
+  async decide(key: string, wanted: readonly DecisionRequest[]): Promise<Result<readonly DecisionResult[], Refusal>> {
     const changed: Approval[] = [];
     const approved: Approval[] = [];
-    const done = await this.#options.exclusive((timed) => this.#decideIn(timed, key, asked, { changed, approved }));
+    const done = await this.#options.exclusive((timed) => this.#decideIn(timed, key, wanted, { changed, approved }));
     if (!done.ok) return done;
     for (const approval of approved) this.#options.onChange?.(approval);
     this.announceChanges(changed);
@@ -116,22 +116,22 @@ export class ApprovalDesk {
   async #decideIn(
     timed: TimedTransaction,
     key: string,
-    asked: readonly DecisionRequest[],
+    wanted: readonly DecisionRequest[],
     into: { readonly changed: Approval[]; readonly approved: Approval[] },
   ): Promise<Result<readonly DecisionResult[], Refusal>> {
     const { transaction, at } = timed;
     const { deciders, policy } = this.#options;
     await deciders.refresh();
-    const open = await this.#read(timed, asked);
+    const open = await this.#read(timed, wanted);
     const decided: DecisionResult[] = [];
     const stale: string[] = [];
-    for (const each of asked) {
+    for (const each of wanted) {
       const approval = open.approvals.get(readApprovalId(each.id)?.row ?? 0);
       if (approval === undefined || !each.id.endsWith(approval.hash.slice(0, 32)))
         return bad(refuse("not-found", noSuchApproval));
-      const judged = this.#judge(timed, approval, each, { key, isBatch: asked.length > 1 });
+      const judged = this.#judge(timed, approval, each, { key, isBatch: wanted.length > 1 });
       if (!judged.ok) {
-        if (asked.length === 1) return judged;
+        if (wanted.length === 1) return judged;
         stale.push(`${each.id}: ${judged.problem.detail}`);
         continue;
       }
@@ -148,7 +148,7 @@ export class ApprovalDesk {
       into.changed.push(after);
       if (approval.status === "pending" && after.status === "approved") into.approved.push(after);
       const { seq, hash } = transaction.head;
-      const grant = each.grant && this.#grant(timed, open, { approval, asked: each.grant, key });
+      const grant = each.grant && this.#grant(timed, open, { approval, wanted: each.grant, key });
       if (grant?.ok === false) return grant;
       decided.push({ approval: after, quorum: this.quorum(after, at), receipt: { seq, hash }, grant: grant?.value });
     }
@@ -163,24 +163,24 @@ export class ApprovalDesk {
   #grant(
     timed: TimedTransaction,
     { kept }: { readonly kept: readonly { readonly row: StoredRow }[] },
-    { approval, asked, key }: { readonly approval: Approval; readonly asked: GrantRequest; readonly key: string },
+    { approval, wanted, key }: { readonly approval: Approval; readonly wanted: GrantRequest; readonly key: string },
   ): Result<Grant, Refusal> {
     const row = kept.find((each) => each.row.seq === approval.row)?.row as StoredRow;
     const { deciders, policy } = this.#options;
     const person = deciders.voter(key, timed.at)?.person ?? key;
-    const body = grantBodyIn(timed, { approval, row, person }, asked, policy());
+    const body = grantBodyIn(timed, { approval, row, person }, wanted, policy());
     return body.ok ? good(createGrant(timed, policy(), key, body.value)) : body;
   }
 
   async #read(
     { transaction, at }: TimedTransaction,
-    asked: readonly Pick<DecisionRequest, "id">[],
+    wanted: readonly Pick<DecisionRequest, "id">[],
   ): Promise<{
     readonly approvals: ReadonlyMap<number, Approval>;
     readonly reservations: Reservations;
     readonly kept: readonly { readonly row: StoredRow }[];
   }> {
-    const rows = asked.flatMap(({ id }) => readApprovalId(id)?.row ?? []);
+    const rows = wanted.flatMap(({ id }) => readApprovalId(id)?.row ?? []);
     const found = await transaction.approvals({ attaches: [], rows: [...new Set(rows)], keys: [], at });
     const { approvals } = found;
     requireRows(approvals.filter(isOpen), found);
@@ -195,14 +195,14 @@ export class ApprovalDesk {
   #judge(
     { transaction, at }: TimedTransaction,
     approval: Approval,
-    asked: DecisionRequest,
+    wanted: DecisionRequest,
     { key, isBatch }: { readonly key: string; readonly isBatch: boolean },
   ): Result<OwnedAct | undefined, Refusal> {
-    const isApproval = asked.decision === "approve";
+    const isApproval = wanted.decision === "approve";
     const found = voterFor(approval, { key, at, isYes: isApproval }, this.#options);
     if (!found.ok) return found;
     const { isOwn, ...voter } = found.value;
-    if (asked.hash !== approval.hash)
+    if (wanted.hash !== approval.hash)
       return bad(
         refuse(
           "approval-changed",
@@ -218,8 +218,8 @@ export class ApprovalDesk {
     if (status !== "pending" && status !== "approved")
       return bad(refuse("approval-closed", `the approval is ${status} already: nothing was changed`));
     const { act, reason } = isApproval
-      ? approve(approval, asked, { key, at, ...voter }, (votes) => this.quorum({ ...approval, votes }, at))
-      : deny(approval, asked, voter, { at, digest: (text) => transaction.digest(text) });
+      ? approve(approval, wanted, { key, at, ...voter }, (votes) => this.quorum({ ...approval, votes }, at))
+      : deny(approval, wanted, voter, { at, digest: (text) => transaction.digest(text) });
     return good({ act: isOwn ? { ...act, self: true } : act, by: key, reason });
   }
 
@@ -230,7 +230,7 @@ export class ApprovalDesk {
   #isAgain(approval: Approval, key: string, { person }: Voter, at: number): boolean {
     if (!approval.votes.some((vote) => vote.person === person)) return false;
     if (!isOpen(approval)) return true;
-    // The vote keeps its place: of two votes that are one voice, another order could count the other one.
+    // The vote keeps its position: of two votes that are one voice, another order could count the other one.
     const votes = approval.votes.map((vote) => (vote.person === person ? { ...vote, key } : vote));
     const again = this.quorum({ ...approval, votes }, at);
     const isEnoughNow = approval.status === "pending" && again.isMet;

@@ -97,9 +97,9 @@ export class GrantDesk {
    *
    * @param key the name of the person's key
    */
-  create(key: string, { id, hash }: GrantSource, asked: GrantRequest): Promise<Result<GrantActResult, Refusal>> {
+  create(key: string, { id, hash }: GrantSource, wanted: GrantRequest): Promise<Result<GrantActResult, Refusal>> {
     return this.#act(async (timed) => {
-      const body = await this.#bodyOf(timed, key, { id, hash }, asked);
+      const body = await this.#bodyOf(timed, key, { id, hash }, wanted);
       return body.ok ? good(createGrant(timed, this.#options.policy(), key, body.value)) : body;
     });
   }
@@ -112,10 +112,10 @@ export class GrantDesk {
   async preview(
     key: string,
     from: GrantSource,
-    asked: GrantRequest,
+    wanted: GrantRequest,
     read: InSlices,
   ): Promise<Result<GrantPreview, Refusal>> {
-    const body = await this.#options.exclusive((timed) => this.#bodyOf(timed, key, from, asked));
+    const body = await this.#options.exclusive((timed) => this.#bodyOf(timed, key, from, wanted));
     return body.ok ? good(await read.run(() => this.#computePreview(body.value, read))) : body;
   }
 
@@ -123,7 +123,7 @@ export class GrantDesk {
     timed: TimedTransaction,
     key: string,
     { id, hash }: GrantSource,
-    asked: GrantRequest,
+    wanted: GrantRequest,
   ): Promise<Result<GrantBody, Refusal>> {
     const { transaction, at } = timed;
     await this.#options.deciders.refresh();
@@ -142,7 +142,7 @@ export class GrantDesk {
       );
     const opening = kept.find((each) => each.row.seq === row)?.row as StoredRow;
     const { person } = voter.value;
-    return grantBodyIn(timed, { approval, row: opening, person }, asked, this.#options.policy());
+    return grantBodyIn(timed, { approval, row: opening, person }, wanted, this.#options.policy());
   }
 
   async #computePreview(body: GrantBody, read: InSlices): Promise<GrantPreview> {
@@ -256,14 +256,14 @@ const previewed = { row: 0, hash: "", at: 0, votes: [], used: 0, spent: {} };
 export function grantBodyIn(
   { transaction, at }: TimedTransaction,
   { approval, row, person }: { readonly approval: Approval; readonly row: StoredRow; readonly person: string },
-  asked: GrantRequest,
+  wanted: GrantRequest,
   { contract, policySet }: Pick<ActivePolicy, "contract" | "policySet">,
 ): Result<GrantBody, Refusal> {
   const room = requireRoom(transaction.grants, at);
   if (!room.ok) return room;
   const schemas = (policySet.tools.get(approval.tool)?.routes ?? []).map((route) => route.schemas);
   const digest = (text: string): string => transaction.digest(text);
-  return grantBody({ approval, row }, asked, { at, person, contract, schemas, digest });
+  return grantBody({ approval, row }, wanted, { at, person, contract, schemas, digest });
 }
 
 /** Appends the row that makes a grant. */

@@ -72,7 +72,7 @@ export function freeMembers(
  */
 export function grantBody(
   { approval, row }: { readonly approval: Approval; readonly row: StoredRow },
-  asked: GrantRequest,
+  wanted: GrantRequest,
   {
     person,
     at,
@@ -97,12 +97,12 @@ export function grantBody(
     return bad(
       refuse("grant-refused", "the contract has changed since the call was asked: make the grant from a later call"),
     );
-  const length = lengthFor(offer, asked, at);
+  const length = lengthFor(offer, wanted, at);
   if (!length.ok) return length;
   const source = grantRows.recordedCall(row);
-  const bounds = boundsFor(source, offer, asked, { digest, schemas });
+  const bounds = boundsFor(source, offer, wanted, { digest, schemas });
   if (!bounds.ok) return bounds;
-  const amounts = amountsFor(source, offer.sums, asked.amounts);
+  const amounts = amountsFor(source, offer.sums, wanted.amounts);
   if (!amounts.ok) return amounts;
   return good({
     ...length.value,
@@ -113,7 +113,7 @@ export function grantBody(
     key,
     needs: asking.needs,
     person,
-    place: asked.anySession ? null : digest(sessionName(key, session)),
+    place: wanted.anySession ? null : digest(sessionName(key, session)),
     source: approval.row,
     tool,
   });
@@ -135,17 +135,17 @@ function lengthFor(
 function boundsFor(
   source: ComparedCall,
   { pins: own, sums, most = [], least = [], free: offered = [] }: GrantOffer,
-  asked: GrantRequest,
+  wanted: GrantRequest,
   { digest, schemas }: { readonly digest: TextDigester; readonly schemas: readonly Schemas[] },
 ): Result<Pick<GrantBody, "free" | "least" | "most" | "pins">, Refusal> {
-  const pins = [...new Set([...own, ...asked.pins])].toSorted();
+  const pins = [...new Set([...own, ...wanted.pins])].toSorted();
   const bound = [...pins, ...sums, ...most, ...least];
   const [problem] = [
-    ...asked.pins.flatMap((member) => pinProblem(member, source, schemas)),
-    ...asked.free.flatMap((member) => freeProblem(member, source, schemas, bound)),
+    ...wanted.pins.flatMap((member) => pinProblem(member, source, schemas)),
+    ...wanted.free.flatMap((member) => freeProblem(member, source, schemas, bound)),
   ];
   if (problem !== undefined) return bad(refuse("grant-refused", problem));
-  const free = [...new Set(asked.free), ...offered.filter((member) => !pins.includes(member))].toSorted();
+  const free = [...new Set(wanted.free), ...offered.filter((member) => !pins.includes(member))].toSorted();
   const digests = pins.map((pin) => [pin, grantRows.pinDigest(pin, memberText(source, pin), digest)] as const);
   return good({ free, least, most, pins: Object.fromEntries(digests) });
 }
@@ -169,7 +169,7 @@ function freeProblem(
   const name = quote(member);
   if (hopeOf(member, schemas) === "none") return [`a call of the tool cannot have ${name}${hintFor(member, source)}`];
   if (bound.some((each) => overlaps(parsePresenceName(each) ?? each, member)))
-    return [`a grant cannot free ${name}: it is bound, or it holds a member that is`];
+    return [`a grant cannot free ${name}: it is bound, or it contains a member that is`];
   return memberText(source, member) === undefined
     ? []
     : [`the call has ${name}, and a grant frees only members that the call lacks`];
@@ -208,16 +208,16 @@ function hopeIn(schema: Json | undefined, [name, ...names]: readonly string[]): 
 function amountsFor(
   source: ComparedCall,
   sums: readonly string[],
-  asked: GrantRequest["amounts"],
+  wanted: GrantRequest["amounts"],
 ): Result<Readonly<Record<string, string>>, Refusal> {
   if (grantRows.sourceNumbers(sums, source) === undefined)
     return bad(refuse("grant-refused", `the call does not have each of these numbers: ${sums.join(", ")}`));
-  const stranger = Object.keys(asked).find((member) => !sums.includes(member));
+  const stranger = Object.keys(wanted).find((member) => !sums.includes(member));
   if (stranger !== undefined) return invalid(`"amounts" has ${quote(stranger)}, which no counter of the tool adds up`);
-  const missing = sums.find((member) => asked[member] === undefined);
+  const missing = sums.find((member) => wanted[member] === undefined);
   if (missing !== undefined)
     return invalid(`"amounts" must have ${quote(missing)}: how much all calls of the grant may add together`);
-  return good(Object.fromEntries(sums.map((member) => [member, asked[member] ?? "0"])));
+  return good(Object.fromEntries(sums.map((member) => [member, wanted[member] ?? "0"])));
 }
 
 /** Refuses a grant if too many are in force. */

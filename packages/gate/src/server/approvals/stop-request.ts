@@ -16,12 +16,12 @@ const toolsMax = 50;
 /** Reads the body of POST /admin/stop. */
 export function readStop(received: unknown): Result<StopRequest, Refusal> {
   return readBody(received, ["scope", "why", "approvals"], (members) => {
-    const asked = { scope: scopeOf(members.get("scope")), why: whyOf(members.get("why")) };
-    if (asked.why.trim() === "") throw new BodyError('"why" must say why: the reason of each blocked call repeats it');
+    const wanted = { scope: scopeOf(members.get("scope")), why: whyOf(members.get("why")) };
+    if (wanted.why.trim() === "") throw new BodyError('"why" must say why: the reason of each blocked call repeats it');
     const approvals = members.get("approvals") ?? "end";
     if (members.has("approvals") && approvals !== "keep")
       throw new BodyError('"approvals" must be "keep", or absent to cancel the approvals that the stop covers');
-    return { ...asked, approvals: approvals === "keep" ? "keep" : "end" };
+    return { ...wanted, approvals: approvals === "keep" ? "keep" : "end" };
   });
 }
 

@@ -27,7 +27,7 @@ export class ApprovalWaits {
   }
 
   /**
-   * Waits until an approval is not pending any more. A waiter holds a socket and nothing else.
+   * Waits until an approval is not pending any more. A waiter uses a socket and nothing else.
    *
    * @returns the approval as it is then, or when the time is over or the signal aborts
    */
@@ -60,15 +60,15 @@ export class ApprovalWaits {
   }
 
   /** Reads the approvals that waiters wait for, in one query. An approval that was erased is cancelled. */
-  async look(asked: readonly Waiter[] = [...this.#waiters]): Promise<void> {
-    const rows = [...new Set(asked.map(({ approval: { row } }) => row))];
+  async look(waiters: readonly Waiter[] = [...this.#waiters]): Promise<void> {
+    const rows = [...new Set(waiters.map(({ approval: { row } }) => row))];
     if (rows.length === 0) return;
     const query = { before: Number.MAX_SAFE_INTEGER, limit: rows.length, rows };
     const found = await this.#ledger.tables.approvals(query).catch(() => undefined);
     if (found === undefined) return;
     this.wake(found.filter(({ status }) => status !== "pending"));
     const there = new Set(found.map(({ row }) => row));
-    for (const { approval, end } of asked) if (!there.has(approval.row)) end({ ...approval, status: "cancelled" });
+    for (const { approval, end } of waiters) if (!there.has(approval.row)) end({ ...approval, status: "cancelled" });
   }
 
   /** Answers those who wait for approvals that were decided. */

@@ -89,15 +89,15 @@ function judgedReason(check: ReasonSource): string {
   switch (judgement?.how) {
     case "used":
       return judgement.needed
-        ? `Svc: ${judgement.by.join(" and ")} approved this call, which a rule held: ${own}`
+        ? `Svc: ${judgement.by.join(" and ")} approved this call, which a rule parked: ${own}`
         : reason;
     case "grant":
-      return `Svc: ${judgement.by.join(" and ")} granted calls like this one, which a rule held: ${own}`;
+      return `Svc: ${judgement.by.join(" and ")} granted calls like this one, which a rule parked: ${own}`;
     case "denied":
       return deniedReason(judgement);
     case "closed": {
       const id = approvalId(judgement.approval.row, judgement.approval.hash);
-      return `Svc: the approval ${id} ${closedWords[judgement.status] ?? "is closed"}, and a rule holds this call: ${own}`;
+      return `Svc: the approval ${id} ${closedWords[judgement.status] ?? "is closed"}, and a rule parks this call: ${own}`;
     }
     case "capped":
       return `${reason}; ${waitingText(judgement.waiting)} for a person, so this call was not added: ask again later`;

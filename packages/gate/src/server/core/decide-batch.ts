@@ -49,7 +49,7 @@ export interface BatchJudge {
    * @returns undefined if there is nothing to read. It does not throw before it returns
    */
   open(planned: readonly PlannedCall[]): Promise<void> | undefined;
-  /** @param index the place of the call in the batch */
+  /** @param index the position of the call in the batch */
   call(planned: PlannedCall, index: number): CallJudge;
   /** Records what the batch did, behind the rows of its calls. @returns the approvals that changed */
   finish(): readonly Approval[];

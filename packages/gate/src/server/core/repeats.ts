@@ -108,11 +108,11 @@ async function answerAgain(
 function notAgain(why: string): Refusal {
   return refuse(
     "call-id-used",
-    `this check was answered, and its answer does not hold any more: ${why}; check the call again with a new call_id`,
+    `this check was answered, and its answer is not valid any more: ${why}; check the call again with a new call_id`,
   );
 }
 
-/** Acts after which an ALLOW that was recorded before them still holds. */
+/** Acts after which an ALLOW that was recorded before them is still valid. */
 const harmlessActs: ReadonlySet<string> = new Set([
   "approval.approve",
   "approval.deny",
@@ -126,7 +126,7 @@ const harmlessActs: ReadonlySet<string> = new Set([
   "sessions.end",
 ]);
 
-/** Returns why a recorded ALLOW does not hold any more; undefined if it does. */
+/** Returns why a recorded ALLOW is not valid any more; undefined if it is. */
 async function endOfAllow(
   { transaction, at }: TimedTransaction,
   { row, approval }: RepeatAnswer,

@@ -162,7 +162,7 @@ export class Sequencer {
     const repetitions = await repetitionsOf(timed, identities, { ...this.#options, policy: this.active.policy });
     const decidedCalls: WaitingCheck[] = [];
     const toDecide: PlannedCall[] = [];
-    const places = repetitions.map((repetition, index) => {
+    const indexes = repetitions.map((repetition, index) => {
       if (repetition.how !== "decide") return undefined;
       decidedCalls.push(calls[index] as WaitingCheck);
       return toDecide.push({ ...(planned[index] as PlannedCall), identified: repetition.check }) - 1;
@@ -171,7 +171,7 @@ export class Sequencer {
     if (toDecide.length === 0) await timed.transaction.abort();
     return repetitions.map((repetition, index) => {
       if (repetition.how === "answered") return repetition.answer;
-      const check = decided[places[repetition.how === "same" ? repetition.as : index] as number];
+      const check = decided[indexes[repetition.how === "same" ? repetition.as : index] as number];
       if (repetition.how === "decide" || check?.ok !== true) return check as Result<DecidedCheck, Refusal>;
       return good(answerAs(check.value, (calls[index] as WaitingCheck).submission.context.digest));
     });

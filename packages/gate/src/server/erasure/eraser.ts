@@ -86,7 +86,7 @@ const retryMs = 60_000;
 interface ErasureTask {
   readonly candidates: AsyncIterable<readonly StoredRow[]>;
   /** Only rows that have one of these parts are erased. Their other erased parts do not select a row. */
-  readonly asked: readonly ErasablePart[];
+  readonly wanted: readonly ErasablePart[];
   /** Only rows of this key are erased. */
   readonly key?: string | undefined;
   /** Makes the reason for the row that records a slice. */
@@ -121,7 +121,7 @@ export class Eraser {
     const skipped: UnsearchedChecks = { count: 0 };
     const work = {
       candidates: this.#find(target, skipped),
-      asked: parts,
+      wanted: parts,
       key: "session" in target ? target.key : undefined,
       reason: ({ parts: gone, seqs }: Pick<ErasureSlice, "parts" | "seqs">) =>
         `Svc: ${by} erased ${gone.join(", ")} of ${seqs.length} receipt${seqs.length === 1 ? "" : "s"}: ${reason}`,
@@ -142,7 +142,7 @@ export class Eraser {
     rewrite: boolean,
   ): Promise<Result<ErasureResult, Refusal>> {
     const candidates = olderThan(this.#options.ledger.rows.scan(from), before);
-    const work = { candidates, asked: parts, reason: () => reason, by, rowsMax: Number.POSITIVE_INFINITY };
+    const work = { candidates, wanted: parts, reason: () => reason, by, rowsMax: Number.POSITIVE_INFINITY };
     return this.#run(work, rewrite);
   }
 
@@ -326,10 +326,10 @@ interface ErasureSlice {
 
 /** The rows that have something to erase, few enough for one transaction. */
 async function* slicesOf(
-  { candidates, asked, key }: ErasureTask,
+  { candidates, wanted, key }: ErasureTask,
   notPresent: NotPresentRows,
 ): AsyncGenerator<ErasureSlice> {
-  let batch = new EraseBatch(asked, notPresent);
+  let batch = new EraseBatch(wanted, notPresent);
   for await (const rows of candidates) {
     for (const { seq, leaf, evidence } of rows) {
       const { kind, key: by } = parseLeaf(leaf) ?? {};
@@ -338,7 +338,7 @@ async function* slicesOf(
       batch.add(seq, evidence, kind === "check");
       if (!batch.isFull) continue;
       yield batch.slice();
-      batch = new EraseBatch(asked, notPresent);
+      batch = new EraseBatch(wanted, notPresent);
     }
   }
   yield batch.slice();
@@ -346,7 +346,7 @@ async function* slicesOf(
 
 /** Collects the rows of one transaction. */
 class EraseBatch {
-  readonly #asked: readonly ErasablePart[];
+  readonly #wanted: readonly ErasablePart[];
   readonly #met = new Set<ErasablePart>();
   readonly #seqs: number[] = [];
   readonly #present: (readonly PartName[])[] = [];
@@ -355,8 +355,8 @@ class EraseBatch {
   #characters = 0;
   acts = 0;
 
-  constructor(asked: readonly ErasablePart[], notPresent: NotPresentRows) {
-    this.#asked = asked;
+  constructor(wanted: readonly ErasablePart[], notPresent: NotPresentRows) {
+    this.#wanted = wanted;
     this.#notPresent = notPresent;
   }
 
@@ -368,8 +368,8 @@ class EraseBatch {
   add(seq: number, evidence: string, isCheck: boolean): void {
     this.#matched += 1;
     const present = presentParts(evidence);
-    const met = this.#asked.filter((part) => present.some((name) => covers([part], name)));
-    if (isCheck && met.length < this.#asked.length) this.#note(seq, missingParts(evidence), met);
+    const met = this.#wanted.filter((part) => present.some((name) => covers([part], name)));
+    if (isCheck && met.length < this.#wanted.length) this.#note(seq, missingParts(evidence), met);
     if (met.length === 0) return;
     for (const part of met) this.#met.add(part);
     this.#present.push(present);
@@ -378,7 +378,7 @@ class EraseBatch {
   }
 
   #note(seq: number, missing: readonly PartName[], met: readonly ErasablePart[]): void {
-    for (const part of this.#asked) {
+    for (const part of this.#wanted) {
       if (met.includes(part) || missing.some((name) => covers([part], name))) continue;
       const rows = this.#notPresent.get(part) ?? [];
       rows.push(seq);

@@ -137,7 +137,7 @@ function readPart(name: string): ErasablePart {
   if (isErasable(name) && name.length <= memberCharactersMax) return name;
   if (name === "effects")
     throw new BodyError(
-      'the part "effects" cannot be erased: it holds only digests and amounts, and counters are computed from it',
+      'the part "effects" cannot be erased: it has only digests and amounts, and counters are computed from it',
     );
   const parts = `parts are ${erasableParts.join(", ")}, and members that a contract lists under "sensitive"`;
   throw new BodyError(`the part ${quote(name)} does not exist; ${didYouMean(name, erasableParts, parts, '"')}`);

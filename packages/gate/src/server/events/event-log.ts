@@ -23,7 +23,7 @@ export interface FoundEvents {
   readonly through: number;
 }
 
-/** Reads events from the rows of a ledger. It holds no transaction. */
+/** Reads events from the rows of a ledger. It keeps no transaction open. */
 export class EventLog {
   readonly #rows: Pick<Rows, "find">;
 
@@ -31,9 +31,9 @@ export class EventLog {
     this.#rows = rows;
   }
 
-  /** Yields the events after a place, up to a row, in the order of the ledger. */
-  async *after(place: FeedPosition, through: number): AsyncGenerator<FoundEvents> {
-    const first = Math.max(1, place.index === Infinity ? place.row + 1 : place.row);
+  /** Yields the events after a position, up to a row, in the order of the ledger. */
+  async *after(position: FeedPosition, through: number): AsyncGenerator<FoundEvents> {
+    const first = Math.max(1, position.index === Infinity ? position.row + 1 : position.row);
     for (let from = first; from <= through; from += windowRows) {
       const to = Math.min(through, from + windowRows - 1);
       const numbers: number[] = [];
@@ -45,7 +45,9 @@ export class EventLog {
         }
       }
       for (const row of numbers.toSorted((a, b) => a - b)) {
-        const events = (await this.at(row)).filter((event) => event.place !== null && isAfter(event.place, place));
+        const events = (await this.at(row)).filter(
+          (event) => event.position !== null && isAfter(event.position, position),
+        );
         yield { events, through: row };
       }
       yield { events: [], through: to };
@@ -58,8 +60,8 @@ export class EventLog {
     if (row === undefined) return [];
     const subjects = new Map<number, EventSubject>();
     for (const about of subjectsOf(row)) {
-      const asked = await this.#row(about);
-      const subject = asked && subjectOf(asked);
+      const askingRow = await this.#row(about);
+      const subject = askingRow && subjectOf(askingRow);
       if (subject !== undefined) subjects.set(about, subject);
     }
     return eventsOf(row, subjects);

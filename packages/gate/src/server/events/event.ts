@@ -48,13 +48,13 @@ export interface FeedPosition {
 
 /** An event: a fact that a row of the ledger records. */
 export interface LedgerEvent {
-  /** `SEQ-N-HASH`: the row, the place among its events, and the first 16 digits of the row's hash. */
+  /** `SEQ-N-HASH`: the row, the position among its events, and the first 16 digits of the row's hash. */
   readonly id: string;
   readonly type: EventType;
   /** Milliseconds since the epoch. */
   readonly at: number;
   /** Null if no row of its own records it, and it only reminds of an earlier one. */
-  readonly place: FeedPosition | null;
+  readonly position: FeedPosition | null;
   /** The approval that it is about. */
   readonly subject: EventSubject | null;
   /** What it says, besides its id, type and time. Never a value of the call, a reason or a comment. */
@@ -128,13 +128,13 @@ export function eventsOf(row: StoredRow, subjects: ReadonlyMap<number, EventSubj
     data: Readonly<Record<string, unknown>>,
     subject: EventSubject | null = null,
   ): LedgerEvent => {
-    const place = { row: row.seq, index };
+    const position = { row: row.seq, index };
     const of = subject === null ? {} : describeSubject(subject);
     return {
       id: idOf(row.seq, index, hash),
       type,
       at: leaf.at,
-      place,
+      position,
       subject,
       data: { row: row.seq, hash, ...of, ...data },
     };
@@ -171,7 +171,7 @@ interface EventContent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** What an act does to an approval that it names; undefined if it still waits for the same persons. */
+/** What an act does to an approval that it names; undefined if it still waits for the same people. */
 function changeOf(act: ApprovalAct, { row, asking }: EventSubject): EventContent | undefined {
   const closeWith = (status: string): EventContent => ({ type: "approval.closed", data: { status } });
   switch (act.act) {
@@ -207,7 +207,7 @@ export function reminderOf(subject: EventSubject, decideBy: number): LedgerEvent
   const { row, hash, at } = subject;
   const data = { row, hash, ...describeSubject(subject), status: "pending", decide_by: decideBy };
   const id = `${idOf(row, 0, hash)}-expiring`;
-  return { id, type: "approval.expiring", at: remindsAt(at, decideBy), place: null, subject, data };
+  return { id, type: "approval.expiring", at: remindsAt(at, decideBy), position: null, subject, data };
 }
 
 /** An event as streams and webhooks carry it. */
@@ -215,6 +215,6 @@ export function eventJson({ id, type, at, data }: LedgerEvent): Readonly<Record<
   return { id, type, at, ...data };
 }
 
-export function isAfter(event: FeedPosition, place: FeedPosition): boolean {
-  return event.row > place.row || (event.row === place.row && event.index > place.index);
+export function isAfter(event: FeedPosition, position: FeedPosition): boolean {
+  return event.row > position.row || (event.row === position.row && event.index > position.index);
 }

@@ -39,7 +39,7 @@ interface OpenApproval {
 
 /**
  * The events of one ledger, for everyone who listens. It reads new rows only while somebody listens, and never in a
- * transaction. A listener has a place in the ledger and no queue, so a slow one costs no memory.
+ * transaction. A listener has a position in the ledger and no queue, so a slow one costs no memory.
  */
 export class EventFeed {
   readonly log: EventLog;
@@ -85,7 +85,7 @@ export class EventFeed {
     return this.#open.has(row);
   }
 
-  /** The place after the last row of the ledger now. */
+  /** The position after the last row of the ledger now. */
   async end(): Promise<FeedPosition> {
     return { row: await this.#head(), index: Infinity };
   }
@@ -156,7 +156,7 @@ export class EventFeed {
 
   /** Reads new rows, and reminds of approvals whose time is nearly over. One look runs at a time. */
   look(): Promise<void> {
-    // A database that does not answer now is asked again.
+    // A database that does not answer now is queried again.
     this.#looking ??= this.#look()
       .catch(() => undefined)
       .finally(() => (this.#looking = undefined));
@@ -230,7 +230,7 @@ export class EventFeed {
   }
 
   /**
-   * Yields the events after a place, also those that come later, until the signal aborts or the gate closes. After a
+   * Yields the events after a position, also those that come later, until the signal aborts or the gate closes. After a
    * pause it yields undefined, so that the reader can say that it is still there. Between `listen` and `leave` only.
    *
    * @param replay reads the events of rows that are in the ledger already; by default as fast as it can
@@ -241,16 +241,16 @@ export class EventFeed {
     signal: AbortSignal,
     replay: Replay = (found) => found,
   ): AsyncGenerator<LedgerEvent | undefined, void, undefined> {
-    let place = from;
+    let position = from;
     while (!this.#isOver(signal)) {
       // The rows that come while the replay runs have their events among the recent ones, from here on.
       let next = this.#dropped + this.#recent.length;
-      for await (const found of replay(this.log.after(place, this.#through))) {
+      for await (const found of replay(this.log.after(position, this.#through))) {
         for (const event of found.events) {
           yield event;
           if (this.#isOver(signal)) return;
         }
-        place = { row: found.through, index: Infinity };
+        position = { row: found.through, index: Infinity };
       }
       let hasReminded = false;
       while (next >= this.#dropped && !this.#isOver(signal)) {
@@ -262,9 +262,9 @@ export class EventFeed {
           yield* this.reminders();
         } else {
           next += 1;
-          if (event.place === null ? !hasReminded : !isAfter(event.place, place)) continue;
+          if (event.position === null ? !hasReminded : !isAfter(event.position, position)) continue;
           yield event;
-          place = event.place ?? place;
+          position = event.position ?? position;
         }
       }
     }

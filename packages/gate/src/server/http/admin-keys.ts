@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
 import { sendJson } from "../request/body.ts";
-import { addPerson, changeKey, listKeys, listPersons, type KeyAdmin } from "../keys/keys.ts";
+import { addPerson, changeKey, listKeys, listPeople, type KeyAdmin } from "../keys/keys.ts";
 import { sendResult } from "./refusing.ts";
 import type { CallWithoutGate, ReadWithoutGate } from "./route.ts";
 
@@ -32,8 +32,8 @@ export function change(act: "revoke" | "rotate" | "update"): (call: CallWithoutG
 
 /** Handles GET /admin/persons. */
 export async function showPeople(call: CallWithoutGate): Promise<FastifyReply> {
-  const persons = await listPersons(call.service.keys, adminOf(call));
-  return sendJson(call.reply, JSON.stringify({ persons }));
+  const people = await listPeople(call.service.keys, adminOf(call));
+  return sendJson(call.reply, JSON.stringify({ persons: people }));
 }
 
 /** Handles POST /admin/persons. */

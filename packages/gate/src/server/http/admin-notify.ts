@@ -26,7 +26,7 @@ function endpointJson({ endpoint, row, waiting, dead, died }: SenderState): Endp
 
 /** Handles POST /admin/notify/replay: sends all events from a row on again. */
 export async function replay({ service, tenant, request, reply }: CallWithoutGate): Promise<FastifyReply> {
-  const asked = readBody(request.body, ["from", "endpoint"], (members) => {
+  const wanted = readBody(request.body, ["from", "endpoint"], (members) => {
     const [row, name] = [members.get("from"), members.get("endpoint")];
     if (typeof row !== "number" || !Number.isSafeInteger(row) || row < 1)
       throw new BodyError('"from" must be the number of a row');
@@ -34,7 +34,7 @@ export async function replay({ service, tenant, request, reply }: CallWithoutGat
       throw new BodyError('"endpoint" must be the name of an endpoint');
     return { from: row, endpoint: name };
   });
-  const { from, endpoint } = requireValue(asked);
+  const { from, endpoint } = requireValue(wanted);
   const replayed = await service.workOn(tenant, async (gate) =>
     good((await gate.senders?.replay(from, endpoint)) ?? []),
   );

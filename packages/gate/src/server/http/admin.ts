@@ -8,12 +8,12 @@ import type { CallWithoutGate } from "./route.ts";
 
 /** Handles POST /admin/reload: puts the files in force. `mode` changes the mode. An empty body reloads only the files. */
 export async function reload({ service, tenant, key, request, reply }: CallWithoutGate): Promise<FastifyReply> {
-  const asked = readBody(request.body, ["mode"], (members) => {
+  const wanted = readBody(request.body, ["mode"], (members) => {
     const mode = members.get("mode");
     if (mode === undefined || typeof mode === "string") return mode;
     throw new BodyError(`"mode" must be one of ${modes.join(", ")}`);
   });
-  const reloaded = await service.reload(tenant, requireValue(asked), key?.id ?? "");
+  const reloaded = await service.reload(tenant, requireValue(wanted), key?.id ?? "");
   return sendResult(reply, reloaded, ({ changed, before, now, folded, receipt = null }) => {
     return { changed, before: inForceJson(before), now: inForceJson(now), counters: folded.map(counterJson), receipt };
   });

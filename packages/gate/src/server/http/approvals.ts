@@ -72,7 +72,7 @@ export async function listApprovals(call: ReadCall): Promise<FastifyReply> {
     (approval) => mayRead(call, approval, now),
   ];
   const found: Approval[] = [];
-  const asked = {
+  const wanted = {
     before: Number(text("before") ?? Number.MAX_SAFE_INTEGER),
     limit: Infinity,
     // A time may have ended before a row says so, so an expired approval may still be kept as open.
@@ -80,7 +80,7 @@ export async function listApprovals(call: ReadCall): Promise<FastifyReply> {
     key: text("key"),
     session: text("session_id"),
   };
-  for await (const approval of newestFirst(call, reading, asked)) {
+  for await (const approval of newestFirst(call, reading, wanted)) {
     if (tests.every((test) => test(approval))) found.push(approval);
     if (found.length === limit) break;
   }
@@ -167,20 +167,20 @@ export const deny = (call: RouteCall): Promise<FastifyReply> => decideOne(call, 
 async function decideOne(call: RouteCall, decision: DecisionRequest["decision"]): Promise<FastifyReply> {
   const { gate, reply, request } = call;
   const known = ["hash", "comment", ...(decision === "approve" ? ["grant"] : ["until", "scope"])];
-  const asked = readBody(request.body, known, (members) => ({
+  const wanted = readBody(request.body, known, (members) => ({
     ...decisionIn(members, decision),
     id: idOf(call),
     grant: members.has("grant") ? readGrant(members.get("grant")) : undefined,
   }));
-  const decided = await gate.approvals.decide(nameOf(call), [requireValue(asked)]);
+  const decided = await gate.approvals.decide(nameOf(call), [requireValue(wanted)]);
   return sendResult(reply, decided, ([one]) => decidedJson(one as DecisionResult));
 }
 
 /** Handles POST /approvals/decide: several decisions, all of them or none. */
 export async function decideMany(call: RouteCall): Promise<FastifyReply> {
   const { gate, reply, request } = call;
-  const asked = readBody(request.body, ["decisions"], (members) => decisionsIn(members.get("decisions")));
-  const decided = await gate.approvals.decide(nameOf(call), requireValue(asked));
+  const wanted = readBody(request.body, ["decisions"], (members) => decisionsIn(members.get("decisions")));
+  const decided = await gate.approvals.decide(nameOf(call), requireValue(wanted));
   return sendResult(reply, decided, (all) => ({ decisions: all.map(decidedJson) }));
 }
 
@@ -311,9 +311,9 @@ function describeDecision(
 async function sameCalls(call: RouteCall, read: SlicedRead, approval: Approval): Promise<readonly SameCall[]> {
   const at = Date.now();
   const { asking, key, row } = approval;
-  const asked = { before: Number.MAX_SAFE_INTEGER, limit: listMax, key, statuses: openOrExpired };
+  const query = { before: Number.MAX_SAFE_INTEGER, limit: listMax, key, statuses: openOrExpired };
   const found: SameCall[] = [];
-  for await (const each of newestFirst(call, read, asked))
+  for await (const each of newestFirst(call, read, query))
     if (each.row !== row && each.asking.attach === asking.attach && mayRead(call, each, at))
       found.push({
         id: approvalId(each.row, each.hash),

@@ -157,7 +157,7 @@ async function decideItem(
   return { decision: false, text: JSON.stringify({ decision: false, context: { error } }) };
 }
 
-/** Reads the evaluations of a request. Its own subject, action, resource, context and session hold for each of them. */
+/** Reads the evaluations of a request. Its own subject, action, resource, context and session apply to each of them. */
 function batchOf(members: JsonObject, items: Json): Result<Batch, Refusal> {
   if (!Array.isArray(items) || items.length > limits.evaluationsMax)
     return invalid(`"evaluations" must be a list of at most ${limits.evaluationsMax} evaluations`);

@@ -12,7 +12,7 @@ export interface Connection {
   unanswered: number;
   /** Requests whose end would lose something: calls that are being decided, changes, waits and streams. */
   kept: number;
-  /** Its last request; undefined after its answer, because it holds its body. */
+  /** Its last request; undefined after its answer, because it keeps its body. */
   last: IncomingMessage | undefined;
   /** Has it shown different keys? */
   isOfMany: boolean;

@@ -126,8 +126,8 @@ export class ConsoleDoor {
 
   /** Starts a sign-in with the provider. */
   async startOidc(request: IncomingMessage, tenant: string | null): Promise<Result<BegunSignIn, Refusal>> {
-    const place = this.#placeOf(request, tenant);
-    return (await this.#parts.oidc?.start(place)) ?? bad(noProvider);
+    const address = this.#findAddress(request, tenant);
+    return (await this.#parts.oidc?.start(address)) ?? bad(noProvider);
   }
 
   /** Opens a session for the key of a person who comes back from the provider. Only a key that decides calls has one. */
@@ -136,7 +136,7 @@ export class ConsoleDoor {
     { tenant, ...returned }: ReturnedSignIn & { readonly tenant: string | null },
   ): Promise<Result<SignedIn, Refusal>> {
     const { keys, oidc } = this.#parts;
-    const confirmed = (await oidc?.finish(this.#placeOf(request, tenant), returned)) ?? bad(noProvider);
+    const confirmed = (await oidc?.finish(this.#findAddress(request, tenant), returned)) ?? bad(noProvider);
     if (!confirmed.ok) return confirmed;
     const { digest, known } = confirmed.value;
     const key = keys.known.findDigest(digest);
@@ -171,7 +171,7 @@ export class ConsoleDoor {
   }
 
   /** Call this only after the Host header was checked. */
-  #placeOf(request: IncomingMessage, tenant: string | null): ConsolePlace {
+  #findAddress(request: IncomingMessage, tenant: string | null): ConsolePlace {
     const origin = this.#parts.names.originOf(request);
     if (origin === undefined) throw new Error("a sign-in started under a name that is not the gate's");
     return { origin, base: this.#scopeOf(tenant), tenant, network: networkOf(request.socket.remoteAddress ?? "") };
@@ -197,10 +197,10 @@ export class ConsoleDoor {
    * there the name has the port: two gates on one machine must not sign each other's people out.
    */
   #cookieName(request: IncomingMessage, tenant: string | null): string {
-    const place = [...this.#parts.basePath.split("/").filter(Boolean), ...(tenant === null ? [] : [tenant])];
+    const path = [...this.#parts.basePath.split("/").filter(Boolean), ...(tenant === null ? [] : [tenant])];
     return this.#isSecure(request)
-      ? ["__Host-svc", ...place].join("-")
-      : ["svc", request.socket.localPort, ...place].join("-");
+      ? ["__Host-svc", ...path].join("-")
+      : ["svc", request.socket.localPort, ...path].join("-");
   }
 
   #setCookie(request: IncomingMessage, name: string, value: string, seconds: number = sessionMs / 1000): string {

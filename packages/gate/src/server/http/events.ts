@@ -22,7 +22,7 @@ const reconnectMs = 1000;
 export async function events(call: RouteCall): Promise<unknown> {
   const { request } = call;
   const query = readQuery(request, { after: anyText });
-  // A client that connects again repeats its first query, and the header has the later place.
+  // A client that connects again repeats its first query, and the header has the later position.
   const after = request.headers["last-event-id"] ?? query.get("after") ?? undefined;
   return inPlace(call, "replay", (read) => follow(call, read, after === undefined ? undefined : String(after)));
 }
@@ -30,7 +30,7 @@ export async function events(call: RouteCall): Promise<unknown> {
 /** @param read has a place until the stream has the events so far */
 async function follow(call: RouteCall, read: SlicedRead, after: string | undefined): Promise<FastifyReply> {
   const { gate, reply, request, service } = call;
-  const from = requireValue(await read.run(() => placeAfter(gate, after)));
+  const from = requireValue(await read.run(() => findPosition(gate, after)));
   // A client whose stream ends connects again, and starts after its last event.
   const leave = requireValue(service.streams.enter(call.key as Key, () => read.abandon()));
   keep(request.exchange as Exchange);
@@ -49,8 +49,8 @@ async function follow(call: RouteCall, read: SlicedRead, after: string | undefin
   return reply;
 }
 
-/** @returns the place after an event; without an id, after the last row of now */
-async function placeAfter(gate: Gate, text: string | undefined): Promise<Result<FeedPosition, Refusal>> {
+/** @returns the position after an event; without an id, after the last row of now */
+async function findPosition(gate: Gate, text: string | undefined): Promise<Result<FeedPosition, Refusal>> {
   if (text === undefined) return good(await gate.events.end());
   if (text === "0") return good({ row: 0, index: Infinity });
   const id = readEventId(text);
@@ -109,7 +109,7 @@ function maySee({ gate }: RouteCall, key: Key, { subject }: LedgerEvent): boolea
 
 /** A reminder has no `id` field, so that a client resumes after the last row that it has seen. */
 function frameOf(event: LedgerEvent): string {
-  const id = event.place === null ? "" : `id: ${event.id}\n`;
+  const id = event.position === null ? "" : `id: ${event.id}\n`;
   return `${id}event: ${event.type}\ndata: ${JSON.stringify(eventJson(event))}\n\n`;
 }
 

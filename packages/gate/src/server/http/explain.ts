@@ -29,12 +29,12 @@ export async function explain(call: RouteCall): Promise<unknown> {
   const refused = charge(call);
   if (refused !== undefined) return refuseWith(reply, refused);
   return inPlace(call, "explanation", async (read) => {
-    const asked = requireValue(await read.run(() => readExplainRequest(request.body)));
-    if (typeof asked.of === "number" && key?.scopes.has("receipts") !== true)
+    const parsed = requireValue(await read.run(() => readExplainRequest(request.body)));
+    if (typeof parsed.of === "number" && key?.scopes.has("receipts") !== true)
       return refuseWith(reply, refuse("forbidden", `the key ${quote(key?.name ?? "")} lacks the scope "receipts"`));
     const { policySet, mode } = gate.policy;
     const inForce = { text: policySet.text, mode };
-    const wanted = { ...asked, key: key?.name ?? "", inForce };
+    const wanted = { ...parsed, key: key?.name ?? "", inForce };
     const explained = await explainCall(wanted, await gateHistory(gate.ledger, gate.policy), (workedMs) =>
       read.rest(workedMs),
     );
@@ -59,9 +59,9 @@ type ExplainRequest = Omit<ExplanationRequest, "inForce" | "key">;
 
 /** Refuses what POST /check refuses, with the same sentence. */
 function readExplainRequest(body: unknown): Result<ExplainRequest, Refusal> {
-  const asked = readBody(body, ["call", "receipt", "contract", "under", "counters"], parseExplainRequest);
-  const call = asked.ok && typeof asked.value.of === "string" ? parseCheckRequest(asked.value.of) : asked;
-  return call.ok ? asked : call;
+  const parsed = readBody(body, ["call", "receipt", "contract", "under", "counters"], parseExplainRequest);
+  const call = parsed.ok && typeof parsed.value.of === "string" ? parseCheckRequest(parsed.value.of) : parsed;
+  return call.ok ? parsed : call;
 }
 
 function parseExplainRequest(members: JsonObject, document: JsonDocument): ExplainRequest {

@@ -33,19 +33,19 @@ export async function createGrant(call: RouteCall): Promise<unknown> {
   const known = ["approval", "hash", "preview", ...grantMembers];
   const body = readBody(request.body, known, (members) => ({
     from: sourceIn(members),
-    asked: grantIn(members),
+    wanted: grantIn(members),
     isPreview: readFlag("preview", members),
   }));
-  const { asked, from, isPreview } = requireValue(body);
+  const { wanted, from, isPreview } = requireValue(body);
   const { name } = key as Key;
   const desk = gate.grants;
   if (isPreview)
     return inPlace(call, "short", async (read) =>
-      sendResult(reply, await desk.preview(name, from, asked, read), ({ covered, of }) => {
+      sendResult(reply, await desk.preview(name, from, wanted, read), ({ covered, of }) => {
         return { covers: covered.length, of, receipts: covered };
       }),
     );
-  const made = await boundJson(gate, requireValue(await desk.create(name, from, asked)));
+  const made = await boundJson(gate, requireValue(await desk.create(name, from, wanted)));
   return sendJson(reply.code(201), JSON.stringify(made));
 }
 

@@ -13,7 +13,7 @@ import {
   type HookedRun,
 } from "../dialects/dialect.ts";
 
-/** The rest of an ESCALATE: `deny` refuses at once, `wait` holds the answer, `defer` parks a headless run. */
+/** The rest of an ESCALATE: `deny` refuses at once, `wait` waits for a person, `defer` parks a headless run. */
 type OnEscalate = "defer" | "deny" | "wait";
 
 /** A request, with the dialect of its host. */
@@ -61,7 +61,7 @@ async function decide(hooked: HookRouteCall, call: HookedCall, query: Query): Pr
   if (!answered.ok) return sendDecision(hooked, "deny", answered.problem);
   const { verdict, reason, mode, approval } = answered.value;
   if (verdict === "ALLOW") {
-    hooked.service.hookedCalls.add(placeOf(hooked, call), answered.value.receipt);
+    hooked.service.hookedCalls.add(identifyCall(hooked, call), answered.value.receipt);
     // The host's own rules decide while the gate observes, so that it lets nothing run that they would not.
     return sendDecision(hooked, mode === "observe" ? "none" : "allow", reason);
   }
@@ -133,7 +133,7 @@ function inputOf(
 /** Reports what became of a call, without delaying the host. The row may be missing if another replica decided. */
 function reportRun(hooked: HookRouteCall, call: HookedCall, run: HookedRun): void {
   const { gate, key, service } = hooked;
-  const receipt = service.hookedCalls.take(placeOf(hooked, call));
+  const receipt = service.hookedCalls.take(identifyCall(hooked, call));
   if (receipt === undefined) return;
   // After an error nobody knows how far the tool came.
   const status = run === "done" ? "done" : "unknown";
@@ -144,7 +144,7 @@ function reportRun(hooked: HookRouteCall, call: HookedCall, run: HookedRun): voi
 }
 
 /** With the tool's name at the gate: a host may give tools of two servers one name, and a model two calls one id. */
-function placeOf({ key, tenant, dialect }: HookRouteCall, { session, tool, useId }: HookedCall): string {
+function identifyCall({ key, tenant, dialect }: HookRouteCall, { session, tool, useId }: HookedCall): string {
   return JSON.stringify([tenant, key?.id, dialect.host, session, tool, useId]);
 }
 

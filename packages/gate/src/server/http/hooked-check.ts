@@ -21,7 +21,7 @@ export function refusalOf({ verdict, reason }: Answer): string {
   return verdict === "ESCALATE" ? `${reason}; a person decides: ask again after the decision` : reason;
 }
 
-/** Checks the call, waits for a person if asked to, and checks again with an approval that a person gave. */
+/** Checks the call, waits for a person if the caller wants it, and checks again with an approval that a person gave. */
 export async function checkAndWait(
   call: RouteCall,
   question: ProposedCall,

@@ -20,11 +20,11 @@ const digitsMax = 40;
 
 /** Handles POST /outcomes: records what became of a call that was let through. */
 export async function reportOutcome({ gate, key, request, reply }: RouteCall): Promise<FastifyReply> {
-  const asked = requireValue(readBody(request.body, ["receipt", "status", "amount", "ref"], outcomeIn));
+  const report = requireValue(readBody(request.body, ["receipt", "status", "amount", "ref"], outcomeIn));
   const { name, scopes } = key as Key;
   const reporter = { name, mayLower: scopes.has("outcome") && !scopes.has("check") };
-  const reported = await gate.outcomes.report(reporter, asked);
-  return sendResult(reply, reported, (done) => outcomeJson(asked, done));
+  const reported = await gate.outcomes.report(reporter, report);
+  return sendResult(reply, reported, (done) => outcomeJson(report, done));
 }
 
 function outcomeJson({ seq, hash }: OutcomeReport, { outcome, receipt, warnings }: ReportedOutcome): object {
@@ -37,13 +37,13 @@ function outcomeJson({ seq, hash }: OutcomeReport, { outcome, receipt, warnings 
 }
 
 /** Reads the members of a body of POST /outcomes. */
-export function askedOutcome(members: JsonObject): Result<OutcomeReport, Refusal> {
+export function readOutcome(members: JsonObject): Result<OutcomeReport, Refusal> {
   return readOrRefuse(() => outcomeIn(members));
 }
 
 function outcomeIn(members: JsonObject): OutcomeReport {
   const [amount, ref] = [members.get("amount"), members.get("ref")];
-  const place = receiptIn(members.get("receipt"));
+  const receipt = receiptIn(members.get("receipt"));
   const status = outcomeRows.outcomeStatuses.find((each) => each === members.get("status"));
   if (status === undefined) throw new BodyError('"status" must be done, failed or unknown');
   const text = amount === undefined ? undefined : plainDecimal(amount);
@@ -52,7 +52,7 @@ function outcomeIn(members: JsonObject): OutcomeReport {
   if (text !== undefined && status !== "done") throw new BodyError('"amount" is for the status done');
   if (ref !== undefined && (typeof ref !== "string" || ref === "" || utf8Bytes(ref) > refBytesMax))
     throw new BodyError(`"ref" must be a string of 1 to ${refBytesMax} bytes`);
-  return { ...place, status, amount: text, ref };
+  return { ...receipt, status, amount: text, ref };
 }
 
 function receiptIn(receipt: Json | undefined): Pick<OutcomeReport, "hash" | "seq"> {

@@ -22,7 +22,7 @@ export interface PlainCheckOptions {
  * Handles plain checks without Fastify's lifecycle, which costs more CPU than the decision. A check is plain if nothing
  * about its head is unusual and its key opens the path.
  *
- * Every other request is left unread for Fastify, so all refusals for a request's head are in one place. Refusals after
+ * Every other request is left unread for Fastify, so one part makes all refusals for a request's head. Refusals after
  * that point come from functions that both ways share.
  */
 export class PlainChecks {

@@ -11,9 +11,9 @@ export async function report({ gate, read, reply, request, service }: ReadCall):
   const { report: reportRows } = service.hooks;
   if (reportRows === undefined) return refuseWith(reply, refuse("not-found", "this gate was started without reports"));
   const query = readQuery(request, parameters);
-  const asked = { ...readPeriod(query), last: Number(query.get("last") ?? limits.reportRowsMax) };
+  const wanted = { ...readPeriod(query), last: Number(query.get("last") ?? limits.reportRowsMax) };
   const history = await gateHistory(gate.ledger, gate.policy);
-  return sendJson(reply, await reportRows(asked, history, () => read.next()));
+  return sendJson(reply, await reportRows(wanted, history, () => read.next()));
 }
 
 const parameters: Parameters = {

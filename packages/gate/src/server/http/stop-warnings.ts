@@ -11,20 +11,20 @@ interface StopLedger {
 }
 
 /**
- * Says which names of a stop nobody knows, and which name is near. The stop holds all the same: a later key, tool or
+ * Says which names of a stop nobody knows, and which name is near. The stop is in force all the same: a later key, tool or
  * session may have the name.
  */
-export async function warningsOf(scope: StopScope, place: StopLedger): Promise<readonly string[]> {
+export async function warningsOf(scope: StopScope, ledger: StopLedger): Promise<readonly string[]> {
   if (scope === "all") return [];
   if ("tools" in scope) {
-    const known = toolsOf(place);
+    const known = toolsOf(ledger);
     return scope.tools
       .filter((tool) => !known.has(tool))
       .map((tool) => unknown("tool", "is in a contract that this gate has open", tool, known));
   }
-  const { keys } = place.service;
+  const { keys } = ledger.service;
   await keys.catchUp(); // Another gate may have made the key.
-  const { tenant } = place;
+  const { tenant } = ledger;
   const key = "key" in scope ? scope.key : scope.session.key;
   if (keys.known.findState({ name: key, tenant }) === undefined) {
     const all = (await keys.list()).filter(({ record }) => record.tenant === tenant);
@@ -37,10 +37,10 @@ export async function warningsOf(scope: StopScope, place: StopLedger): Promise<r
       ),
     ];
   }
-  return "key" in scope ? [] : sessionWarnings(scope.session, place);
+  return "key" in scope ? [] : sessionWarnings(scope.session, ledger);
 }
 
-/** The tools of the contracts that are open, with their aliases. A stop of the root holds in its tenants too. */
+/** The tools of the contracts that are open, with their aliases. A stop of the root is in force in its tenants too. */
 function toolsOf({ service, gate, tenant }: StopLedger): ReadonlySet<string> {
   const others = tenant === null ? [...(service.tenants?.open.values() ?? [])].map(({ gate: open }) => open) : [];
   return new Set(

@@ -24,17 +24,17 @@ function stopJson({ at, person, root, row, scope, why, written }: Stop): StopJso
 }
 
 /**
- * Handles POST /admin/stop. A stop of the root holds in each tenant too; the answer comes after it holds. It says what the
+ * Handles POST /admin/stop. A stop of the root is in force in each tenant too, before the answer comes. It says what the
  * stop ended on its own ledger, and which of its names nobody knows.
  */
 export async function stop({ key, reply, request, service, tenant }: CallWithoutGate): Promise<FastifyReply> {
-  const asked = requireValue(readStop(request.body));
-  const { scope } = asked;
+  const wanted = requireValue(readStop(request.body));
+  const { scope } = wanted;
   const isEmergency = scope === "all" || "key" in scope;
   const overRate = isEmergency ? undefined : refusalForRate(request.exchange as Exchange, service);
   if (overRate !== undefined) return refuseWith(reply, overRate);
   const set = await service.workOn(tenant, async (gate) => {
-    const done = await setStop(gate, asked, stopperOf(key));
+    const done = await setStop(gate, wanted, stopperOf(key));
     if (!done.ok) return done;
     // The stop is set: nothing that fails from here on may say otherwise.
     const warnings = await warningsOf(scope, { service, gate, tenant }).catch(() => [notLookedUp]);
@@ -48,15 +48,15 @@ export async function stop({ key, reply, request, service, tenant }: CallWithout
 
 /** Handles POST /admin/stop/lift. The answer lists the stops that are still in force. */
 export async function lift({ key, reply, request, service, tenant }: CallWithoutGate): Promise<FastifyReply> {
-  const asked = requireValue(readLift(request.body));
+  const wanted = requireValue(readLift(request.body));
   const lifted = await service.workOn(tenant, async (gate) => {
-    const receipt = await gate.appendAdminEvent(liftStop(asked, stopperOf(key), gate.policy.policySet));
+    const receipt = await gate.appendAdminEvent(liftStop(wanted, stopperOf(key), gate.policy.policySet));
     if (!receipt.ok) return receipt;
     const stops = await gate.stops();
     return stops.ok ? good({ receipt: receipt.value, stops: stops.value.map(stopJson) }) : stops;
   });
   const found = requireValue(lifted);
-  if (tenant === null && isForTenants(asked.scope)) await service.followRoot();
+  if (tenant === null && isForTenants(wanted.scope)) await service.followRoot();
   return sendJson(reply, JSON.stringify(found));
 }
 

@@ -31,7 +31,7 @@ export async function makeFirstKey(ring: KeyRing, file: string): Promise<Result<
     if (recorded.length > 0) return bad(refuse("conflict", allRevoked));
     const key = await keyInFile(file);
     if (!key.ok) return bad(refuse("conflict", key.problem));
-    // A row can hold this digest, because nobody chose the key.
+    // A row can contain this digest, because nobody chose the key.
     const record = { ...firstRecord, name, digest: digestOf(key.value) };
     const reason = `Svc: ${operatorKey.id} made the first key, for ${record.scopes.join(", ")}`;
     return good({ by: operatorKey.id, act: "keys.create", body: recordBody(record), reason });
@@ -70,7 +70,7 @@ async function writeNew(file: string, text: string): Promise<boolean> {
   return true;
 }
 
-/** Returns why an existing file cannot hold the first key; undefined if it can, or if the file does not exist. */
+/** Returns why an existing file cannot contain the first key; undefined if it can, or if the file does not exist. */
 export function firstKeyFileFault(file: string): string | undefined {
   if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return undefined;
   const key = keyLeftIn(file);

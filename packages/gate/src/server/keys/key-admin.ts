@@ -72,11 +72,11 @@ export async function changeKey(
   const { act, body } = request;
   const { by, tenant } = admin;
   if (act === "create") return createKey(ring, admin, body);
-  const asked = { rotate: rotation, revoke: revocation, update }[act](ring, by, body);
-  if (!asked.ok) return asked;
-  return recordChange(ring, by, asked.value.key, () => {
+  const wanted = { rotate: rotation, revoke: revocation, update }[act](ring, by, body);
+  if (!wanted.ok) return wanted;
+  return recordChange(ring, by, wanted.value.key, () => {
     const found = liveKey(ring, { name: request.name, tenant });
-    return found.ok ? asked.value.change(found.value) : found;
+    return found.ok ? wanted.value.change(found.value) : found;
   });
 }
 
@@ -104,7 +104,7 @@ export async function addPerson(
   const read = readPerson(body);
   if (!read.ok) return read;
   if (tenant !== null || by.tenant !== null)
-    return bad(refuse("forbidden", "persons are for all tenants: only an administrator of the root adds them"));
+    return bad(refuse("forbidden", "people are for all tenants: only an administrator of the root adds them"));
   const name = read.value;
   const receipt = await ring.append(() => {
     if (ring.known.people.includes(name))
@@ -274,7 +274,7 @@ function rotateRecord(old: KeyRecord, digest: string, { overlapMs, expires }: Ro
 }
 
 /**
- * The message does not repeat the name: somebody may have sent a key in place of its name, and the log would show it.
+ * The message does not repeat the name: somebody may have sent a key instead of its name, and the log would show it.
  */
 const noSuchKey = "no key has that name; `svc-gate keys list` shows the names";
 

@@ -7,7 +7,7 @@ export {
   changeKey,
   createFault,
   listKeys,
-  listPeople as listPersons,
+  listPeople,
   type ChangedKey,
   type KeyAdmin,
   type KeyRequest,

@@ -9,9 +9,9 @@ import { KeyRing } from "./ring.ts";
  *
  * @throws {LedgerRefused} if the ledger does not exist, or a gate serves it
  */
-export function openOfflineKeys<Value>(place: OfflineLedger, work: (ring: KeyRing) => Promise<Value>): Promise<Value> {
+export function openOfflineKeys<Value>(target: OfflineLedger, work: (ring: KeyRing) => Promise<Value>): Promise<Value> {
   // The keys of all tenants are rows of the root's ledger.
-  return openOffline({ ...place, tenant: null }, async ({ ledger, adminEvents }) => {
+  return openOffline({ ...target, tenant: null }, async ({ ledger, adminEvents }) => {
     const ring = await KeyRing.open({ gate: adminEvents, ledger, firstKey: "", isTenant: (id) => tenantId.test(id) });
     try {
       return await work(ring);

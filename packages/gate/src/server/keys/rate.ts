@@ -36,7 +36,7 @@ interface Bucket {
 const sweepAt = 1024;
 
 /**
- * A token bucket for each key that has a rate. It holds `burst` requests and fills by `perSecond`. A request is charged
+ * A token bucket for each key that has a rate. It contains `burst` requests and fills by `perSecond`. A request is charged
  * once, whatever its result is.
  */
 export class Rates {

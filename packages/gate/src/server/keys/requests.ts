@@ -123,12 +123,12 @@ function readGroups(value: Json): readonly string[] {
   return [...new Set(groups)].toSorted();
 }
 
-/** The agent's key must not hold the person's half of a decision, not even by mistake. */
-function requireApart({ scopes: asked, person, groups }: Pick<KeyRecord, "groups" | "person" | "scopes">): void {
-  const other = asked.find((scope) => scope === "approve" || scope === "admin");
-  if (asked.includes("check") && other !== undefined)
+/** The agent's key must not have the person's half of a decision, not even by mistake. */
+function requireApart({ scopes: wanted, person, groups }: Pick<KeyRecord, "groups" | "person" | "scopes">): void {
+  const other = wanted.find((scope) => scope === "approve" || scope === "admin");
+  if (wanted.includes("check") && other !== undefined)
     throw new BodyError(`a key with the scope "check" cannot have "${other}": make two keys`);
-  if (asked.includes("approve") && person === undefined)
+  if (wanted.includes("approve") && person === undefined)
     throw new BodyError('a key with the scope "approve" needs the "person" who uses it');
   if (groups !== undefined && person === undefined)
     throw new BodyError('"groups" are those of a "person": name the person');
@@ -164,8 +164,8 @@ function readOwner(value: Json): string | null {
 }
 
 function readScopes(value: Json): readonly KeyScope[] {
-  const asked = readList("scopes", value, scopes.length).map((each) => readScope(readText("a scope", each)));
-  return scopes.filter((scope) => asked.includes(scope));
+  const wanted = readList("scopes", value, scopes.length).map((each) => readScope(readText("a scope", each)));
+  return scopes.filter((scope) => wanted.includes(scope));
 }
 
 function readScope(text: string): KeyScope {

@@ -235,8 +235,8 @@ export class Sender {
   async #find(id: string): Promise<LedgerEvent | undefined> {
     const { feed } = this.#options;
     if (id.endsWith("-expiring")) return feed.reminders().find((event) => event.id === id);
-    const place = readEventId(id);
-    const events = place === undefined ? [] : await feed.log.at(place.row);
+    const position = readEventId(id);
+    const events = position === undefined ? [] : await feed.log.at(position.row);
     return events.find((event) => event.id === id);
   }
 
@@ -277,7 +277,7 @@ function wants({ events }: Endpoint, { type }: LedgerEvent): boolean {
   return events === undefined || events.includes(type);
 }
 
-function queueEvent(progress: DeliveryProgress, { id, place, subject }: LedgerEvent): DeliveryProgress {
+function queueEvent(progress: DeliveryProgress, { id, position, subject }: LedgerEvent): DeliveryProgress {
   const about = subject?.row ?? null;
-  return queue(progress, { id, row: place?.row ?? about ?? 0, about });
+  return queue(progress, { id, row: position?.row ?? about ?? 0, about });
 }

@@ -50,10 +50,10 @@ export class OutcomeDesk {
   }
 
   /** Records an outcome. The same outcome again adds no row. */
-  report(reporter: Reporter, asked: OutcomeReport): Promise<Result<ReportedOutcome, Refusal>> {
+  report(reporter: Reporter, given: OutcomeReport): Promise<Result<ReportedOutcome, Refusal>> {
     return this.#options.exclusive(async (timed) => {
       const { transaction } = timed;
-      const report = await this.#reportIn(timed, reporter, asked);
+      const report = await this.#reportIn(timed, reporter, given);
       if (!report.ok) return report;
       if ("receipt" in report.value) return good(report.value);
       const { contract, mode } = this.#options.policy();
@@ -68,41 +68,41 @@ export class OutcomeDesk {
   async #reportIn(
     { transaction, at }: TimedTransaction,
     reporter: Reporter,
-    asked: OutcomeReport,
+    given: OutcomeReport,
   ): Promise<Result<ReportedOutcome | NewOutcome, Refusal>> {
-    const [row] = await transaction.rowsAt([asked.seq]);
+    const [row] = await transaction.rowsAt([given.seq]);
     const leaf = row && parseLeaf(row.leaf);
-    if (row === undefined || leaf === undefined || leafHash(row.leaf) !== asked.hash) return bad(noSuchCheck);
+    if (row === undefined || leaf === undefined || leafHash(row.leaf) !== given.hash) return bad(noSuchCheck);
     if (!reporter.mayLower && leaf.key !== reporter.name) return bad(notTheReporter(reporter.name));
     const mayLower = reporter.mayLower && leaf.key !== reporter.name;
     if (!outcomeRows.hasOutcome(leaf))
-      return bad(refuseOutcome(`row ${asked.seq} let no call through, so it has no outcome`));
-    const earlier = await outcomesOf(transaction, asked.seq);
+      return bad(refuseOutcome(`row ${given.seq} let no call through, so it has no outcome`));
+    const earlier = await outcomesOf(transaction, given.seq);
     const standing = earlier.at(-1);
     const policy = this.#options.policy();
     const call = { leaf, evidence: row.evidence, outcomes: earlier.map((each) => each.outcome) };
     const settled = settledBy(policy.policySet, call, (key) => transaction.digest(key));
-    const warnings = warningsOf(settled, asked, mayLower);
-    const same = sameAmong(earlier, asked, mayLower);
+    const warnings = warningsOf(settled, given, mayLower);
+    const same = sameAmong(earlier, given, mayLower);
     if (same !== undefined) return good({ ...same, warnings });
     if (earlier.length >= outcomesMax)
-      return bad(refuseOutcome(`row ${asked.seq} has ${outcomesMax} outcomes already: nothing was changed`));
-    if (!outcomeRows.mayFollow(standing?.outcome, { ...asked, may_lower: mayLower }))
+      return bad(refuseOutcome(`row ${given.seq} has ${outcomesMax} outcomes already: nothing was changed`));
+    if (!outcomeRows.mayFollow(standing?.outcome, { ...given, may_lower: mayLower }))
       return bad(
-        refuseOutcome(`the outcome of row ${asked.seq} is ${standing?.outcome.status} already: nothing was changed`),
+        refuseOutcome(`the outcome of row ${given.seq} is ${standing?.outcome.status} already: nothing was changed`),
       );
     const { outcomeWithinMs } = policy.policySet.approvals;
     if (at > leaf.at + outcomeWithinMs)
-      return bad(refuseOutcome(`row ${asked.seq} is too old: an outcome is taken for ${hours(outcomeWithinMs)}`));
+      return bad(refuseOutcome(`row ${given.seq} is too old: an outcome is taken for ${hours(outcomeWithinMs)}`));
     const outcome: outcomeRows.Outcome & { readonly seq: number; readonly at: number } = {
-      row: asked.seq,
-      hash: asked.hash,
-      status: asked.status,
+      row: given.seq,
+      hash: given.hash,
+      status: given.status,
       may_lower: mayLower,
       rules: outcomeRows.outcomeRules,
       before: earlier.map(({ receipt }) => receipt.seq),
-      ...(asked.amount !== undefined && { amount: addDecimals(asked.amount, "0") }),
-      ...(asked.ref !== undefined && { ref: transaction.digest(`${refDomain}${asked.ref}`) }),
+      ...(given.amount !== undefined && { amount: addDecimals(given.amount, "0") }),
+      ...(given.ref !== undefined && { ref: transaction.digest(`${refDomain}${given.ref}`) }),
       seq: transaction.head.seq + 1,
       at,
     };
@@ -158,10 +158,10 @@ async function outcomesOf(transaction: AppendTransaction, seq: number): Promise<
   if (outcome?.row !== seq) throw new Error(`the outcome of row ${seq} is not in row ${last.outcome}`);
   const rows = [...(await transaction.rowsAt(outcome.before)), row];
   return rows.flatMap((each) => {
-    const placed = each && outcomeIn(each);
-    return each === undefined || placed === undefined
+    const earlier = each && outcomeIn(each);
+    return each === undefined || earlier === undefined
       ? []
-      : [{ outcome: placed, receipt: { seq: placed.seq, hash: leafHash(each.leaf) } }];
+      : [{ outcome: earlier, receipt: { seq: earlier.seq, hash: leafHash(each.leaf) } }];
   });
 }
 

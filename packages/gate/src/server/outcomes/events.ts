@@ -14,16 +14,16 @@ export function rowsBehind({ row, before }: Pick<OutcomeAtRow, "before" | "row">
   return [row, ...before];
 }
 
-/** Reads an outcome with its place; undefined if the row has none. */
-export function placedOutcome(leaf: Leaf, evidence: string): OutcomeAtRow | undefined {
+/** Reads an outcome with its row; undefined if the row has none. */
+export function readOutcomeAt(leaf: Leaf, evidence: string): OutcomeAtRow | undefined {
   const outcome = outcomeRows.readOutcome(leaf, evidence);
   return outcome && { ...outcome, seq: leaf.seq, at: leaf.at };
 }
 
-/** Reads the outcome in a row, with its place; undefined if the row has none. */
+/** Reads the outcome in a row, with that row; undefined if the row has none. */
 export function outcomeIn({ leaf: text, evidence }: Pick<StoredRow, "evidence" | "leaf">): OutcomeAtRow | undefined {
   const leaf = parseLeaf(text);
-  return leaf && placedOutcome(leaf, evidence);
+  return leaf && readOutcomeAt(leaf, evidence);
 }
 
 /**

@@ -34,7 +34,7 @@ export async function foldOutcomes(
   owned: OwnedCounter,
   rows: readonly FoldedRow[],
   source: OutcomeSource,
-  place: FoldStart,
+  start: FoldStart,
 ): Promise<readonly FoldedOutcome[]> {
   const outcomes = rows.flatMap((row) => {
     const outcome = row.leaf.includes('"act":"outcome"') ? outcomeIn(row) : undefined;
@@ -47,7 +47,7 @@ export async function foldOutcomes(
   for (const { row, outcome } of outcomes) {
     const call = reportedCall(outcome, (seq) => found.get(seq));
     const settlement = call && recountOutcome(owned, call);
-    const isThere = settlement === undefined || (await areThere(settlement.taken, source, place));
+    const isThere = settlement === undefined || (await areThere(settlement.taken, source, start));
     folded.push({
       row: found.get(outcome.row) ?? row,
       outcome,
@@ -58,8 +58,8 @@ export async function foldOutcomes(
 }
 
 /** A counter that started at zero lacks the events of older rows, so nothing can be taken back there. */
-async function areThere(taken: readonly CountedAmount[], source: OutcomeSource, place: FoldStart): Promise<boolean> {
-  const { counter, through } = place;
+async function areThere(taken: readonly CountedAmount[], source: OutcomeSource, start: FoldStart): Promise<boolean> {
+  const { counter, through } = start;
   const older = taken.filter(({ seq }) => seq <= through);
   if (older.length === 0) return true;
   const events = older.map(({ key, amount, at, seq }) => ({ counter, key: source.keyDigest(key), amount, at, seq }));

@@ -83,10 +83,10 @@ export async function totalsAround(
   source: TotalSource,
 ): Promise<readonly (readonly [before: string | undefined, after: string | undefined])[]> {
   if (events.length === 0) return [];
-  const places = events.flatMap(({ counter, key, at, seq }) => [
+  const positions = events.flatMap(({ counter, key, at, seq }) => [
     { counter, key, at, seq },
     { counter, key, at, seq: seq + 1 },
   ]);
-  const totals = await source.totals(places);
+  const totals = await source.totals(positions);
   return events.map((_, index) => [totals[index * 2], totals[index * 2 + 1]]);
 }

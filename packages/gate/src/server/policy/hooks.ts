@@ -23,7 +23,7 @@ export type ContractTests = (path: string) => Promise<string | undefined>;
  * @param rest called while it pauses, with the milliseconds that it has worked since the last pause: checks go first
  */
 export type ExplainCall = (
-  asked: ExplanationRequest,
+  request: ExplanationRequest,
   history: GateHistory,
   rest: (workedMs: number) => Promise<void>,
 ) => Promise<Result<string, Refusal>>;
@@ -32,9 +32,9 @@ export type ExplainCall = (
 export type NextTurn = () => Promise<void> | undefined;
 
 /** @returns the JSON of the report. It calls `next` after each row */
-export type ReportRows = (asked: ReportRequest, history: GateHistory, next: NextTurn) => Promise<string>;
+export type ReportRows = (request: ReportRequest, history: GateHistory, next: NextTurn) => Promise<string>;
 
-/** A gate's rows, through the last one when they were asked for. */
+/** A gate's rows, through the last one when they were requested. */
 export interface GateHistory extends Pick<Rows, "contractText" | "firstSince" | "scan"> {
   readonly rows: number;
   /** The contract with this digest if it is compiled already. */

@@ -24,7 +24,7 @@ export function reloadCommand(tenant: string | null): string {
 interface WantedMode {
   /** Undefined keeps the mode. */
   readonly mode: Mode | undefined;
-  /** The setting that names the mode; undefined if a person asked for it. */
+  /** The setting that names the mode; undefined if a person requested it. */
   readonly setting?: string | undefined;
   readonly mayWeaken: boolean;
 }

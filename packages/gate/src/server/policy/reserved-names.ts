@@ -1,6 +1,6 @@
 // Names in rows of acts without a key. No key may have one of them.
 
-/** Nobody asked for the act: the gate itself did it. */
+/** Nobody requested the act: the gate itself did it. */
 export const gateName = "gate";
 /** An operator works on the gate's own files. */
 export const operatorName = "operator";

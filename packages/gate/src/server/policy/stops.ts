@@ -23,7 +23,7 @@ import type { AdminEvent, MakeAdminEvent } from "./admin-event.ts";
 import type { ActivePolicy } from "./active-policy.ts";
 import { gateName } from "./reserved-names.ts";
 
-/** A stop that a person asks for. */
+/** A stop that a person requests. */
 export interface StopRequest {
   readonly scope: StopScope;
   readonly why: string;
@@ -31,7 +31,7 @@ export interface StopRequest {
   readonly approvals: "end" | "keep";
 }
 
-/** Who asks for a stop, or for the end of one. */
+/** Who requests a stop, or the end of one. */
 export interface Stopper {
   /** The name of the key. */
   readonly by: string;
@@ -49,19 +49,19 @@ type Names = Pick<PolicySet, "aliases">;
  */
 export async function stopEvent(
   { transaction, at }: { readonly transaction: AppendTransaction; readonly at: number },
-  { by, person, ...asked }: StopRequest & Stopper,
+  { by, person, ...request }: StopRequest & Stopper,
   names: Names,
   expired: ReadonlyMap<number, Approval>,
 ): Promise<Result<{ readonly event: AdminEvent; readonly ended: EndedByStop }, Refusal>> {
-  const refusal = tooManyStops(transaction.stops.active, asked.scope);
+  const refusal = tooManyStops(transaction.stops.active, request.scope);
   if (refusal !== undefined) return bad(refusal);
-  const also = ownNames(asked.scope, names);
-  const event = await setEvent(transaction, { ...asked, also, person, root: null }, by, expired);
+  const also = ownNames(request.scope, names);
+  const event = await setEvent(transaction, { ...request, also, person, root: null }, by, expired);
   const { ends = [], reopens = [] } = event;
-  const whole = wholeScope(asked.scope, also);
-  const placeOf = (key: string, id: string): string => transaction.digest(sessionName(key, id));
+  const whole = wholeScope(request.scope, also);
+  const digestSession = (key: string, id: string): string => transaction.digest(sessionName(key, id));
   const grants = transaction.grants.filter(
-    ({ until, ...grant }) => at < until && endsGrant(whole, grant, placeOf),
+    ({ until, ...grant }) => at < until && endsGrant(whole, grant, digestSession),
   ).length;
   return good({ event, ended: { approvals: ends.length, votes: reopens.length, grants } });
 }

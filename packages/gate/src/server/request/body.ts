@@ -25,7 +25,7 @@ export function invalid(sentence: string): Result<never, Refusal> {
   return bad(refuse("invalid-request", sentence));
 }
 
-/** A refusal that is thrown: the server sends it in place of an answer. */
+/** A refusal that is thrown: the server sends it instead of an answer. */
 export class RefusalError extends Error {
   readonly refusal: Refusal;
 

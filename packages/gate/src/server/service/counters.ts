@@ -119,7 +119,7 @@ export async function alignCounters(
   });
 }
 
-/** Adds what open approvals hold to a counter that comes into force. The store has some of it if the counter came back. */
+/** Adds what open approvals reserve to a counter that comes into force. The store has some of it if the counter came back. */
 async function reserveForOpen(
   owned: OwnedCounter,
   counter: string,
@@ -143,10 +143,10 @@ export async function freshLoss(ledger: Ledger, transaction: AppendTransaction):
   const { changed } = transaction.store;
   if (changed === 0 || transaction.head.seq > changed) return -1;
   const changes = await ledger.rows.changes(0);
-  const place = changes.findLastIndex(({ act, body }) => resumeOf(act, body)?.lost !== undefined);
-  const { seq, at } = changes[place] ?? { seq: 0, at: -1 };
-  const onlyActsSince = transaction.head.seq - seq === changes.length - 1 - place;
-  return place !== -1 && onlyActsSince ? at : -1;
+  const index = changes.findLastIndex(({ act, body }) => resumeOf(act, body)?.lost !== undefined);
+  const { seq, at } = changes[index] ?? { seq: 0, at: -1 };
+  const onlyActsSince = transaction.head.seq - seq === changes.length - 1 - index;
+  return index !== -1 && onlyActsSince ? at : -1;
 }
 
 /** Returns sentences on counters that were reset since the last check. Each counts from zero, so a limit is weaker. */
@@ -206,7 +206,7 @@ async function foldSlice(fold: Fold, slice: readonly ReadRow[], source: FoldSour
     const { seq, at } = row.read ?? { seq: row.seq, at: source.head.at };
     const updates = row.read === undefined ? undefined : recountRow(owned, row.read, row.evidence);
     if (updates === undefined) markUnknown(row, at);
-    // An amount that an approval holds is not an event. The approvals that are still open are looked up at the end of the fold.
+    // An amount that an approval reserves is not an event. The approvals that are still open are looked up at the end of the fold.
     else for (const { key, amount, held } of updates) if (held !== true) found.push({ seq, at, counter, key, amount });
   }
   if (isSettled(owned.counter)) {

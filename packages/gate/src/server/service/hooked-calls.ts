@@ -14,23 +14,23 @@ export class HookedCalls {
   readonly #receipts = new Map<string, HookedReceipt>();
 
   /** A model may use an id twice: then the last call counts. */
-  add(place: string, receipt: HookedReceipt): void {
-    const name = nameOf(place);
+  add(call: string, receipt: HookedReceipt): void {
+    const name = nameOf(call);
     this.#receipts.delete(name);
     this.#receipts.set(name, { seq: receipt.seq, hash: receipt.hash });
     const [oldest] = this.#receipts.keys();
     if (this.#receipts.size > callsMax && oldest !== undefined) this.#receipts.delete(oldest);
   }
 
-  take(place: string): HookedReceipt | undefined {
-    const name = nameOf(place);
+  take(call: string): HookedReceipt | undefined {
+    const name = nameOf(call);
     const receipt = this.#receipts.get(name);
     this.#receipts.delete(name);
     return receipt;
   }
 }
 
-/** The caller chooses the text of a place, up to the size of a body: only its digest stays in memory. */
-function nameOf(place: string): string {
-  return hash("sha256", place, "base64url");
+/** The caller chooses the text of a call, up to the size of a body: only its digest stays in memory. */
+function nameOf(call: string): string {
+  return hash("sha256", call, "base64url");
 }

@@ -47,7 +47,7 @@ interface WantedPolicy {
   readonly policySet: PolicySet | undefined;
   /** Undefined keeps the mode. */
   readonly mode: Mode | undefined;
-  /** The setting that names the mode; undefined if a person asked for it. */
+  /** The setting that names the mode; undefined if a person requested it. */
   readonly setting?: string | undefined;
   /** On a shared ledger: it may weaken the mode for all gates. */
   readonly mayWeaken: boolean;

@@ -197,8 +197,8 @@ export class Service {
   /** Reloads the root and all tenants, after a signal. Nobody waits for the result. */
   async reloadAll(by: string): Promise<void> {
     const { log, tenants } = this;
-    const begun = tenants?.opened ?? [];
-    for (const tenant of [null, ...begun]) {
+    const opened = tenants?.opened ?? [];
+    for (const tenant of [null, ...opened]) {
       try {
         const reloaded = await this.reload(tenant, undefined, by);
         if (!reloaded.ok) log.error({ tenant }, `nothing was put in force: ${reloaded.problem.detail}`);
@@ -215,7 +215,7 @@ export class Service {
     const { tenants, readSources, rootSource, root } = this.#options;
     if (tenants !== undefined) {
       const sources = await readSources();
-      if (!sources.ok) return bad(this.#badPlaces(tenant, sources.problem));
+      if (!sources.ok) return bad(this.#refuseSources(tenant, sources.problem));
       await tenants.redefine(sources.value);
     }
     if (tenant === null) return this.#reloadGate(root, rootSource, mode, by);
@@ -225,7 +225,7 @@ export class Service {
   }
 
   /** An error in the tenants file may show lines of other tenants, so only the root's administrators see it. */
-  #badPlaces(tenant: string | null, problem: string): Refusal {
+  #refuseSources(tenant: string | null, problem: string): Refusal {
     if (tenant === null) return refuse("contract-refused", problem);
     this.#options.log.error({ tenant }, `nothing was put in force: ${problem}`);
     return refuse("contract-refused", "the tenants file has an error; the gate's log shows it to the operator");

@@ -30,7 +30,7 @@ interface OpenTenant {
   /** The number of running operator requests. */
   works: number;
   /** The time of the last request, by the monotonic clock in milliseconds. */
-  askedAt: number;
+  usedAt: number;
 }
 
 /**
@@ -77,7 +77,7 @@ export class Tenants {
     const opened = found === undefined ? await this.#openTenant(id) : good(found);
     if (!opened.ok) return opened;
     const { waiting, gate } = opened.value;
-    opened.value.askedAt = performance.now();
+    opened.value.usedAt = performance.now();
     // If the client disconnected while the tenant was opening, its `close` event has already fired. Then a registered
     // response would keep the tenant open forever.
     if (!response.destroyed) {
@@ -106,7 +106,7 @@ export class Tenants {
       return await work(open.gate);
     } finally {
       open.works -= 1;
-      open.askedAt = performance.now();
+      open.usedAt = performance.now();
     }
   }
 
@@ -196,7 +196,7 @@ export class Tenants {
         await closeGate(gate);
         return bad(noSuchTenant);
       }
-      const open: OpenTenant = { gate, waiting: new Set(), works: 0, askedAt: performance.now() };
+      const open: OpenTenant = { gate, waiting: new Set(), works: 0, usedAt: performance.now() };
       this.#open.set(id, open);
       gate.failed.catch((error: unknown) => this.#fault(id, open, error));
       return good(open);
@@ -209,9 +209,7 @@ export class Tenants {
   async #makeRoom(): Promise<boolean> {
     // The new tenant is not in `#opening` yet.
     if (this.#open.size + this.#opening.size < this.#options.openMax) return true;
-    const [oldest] = [...this.#open]
-      .filter(([, open]) => isIdle(open))
-      .toSorted(([, a], [, b]) => a.askedAt - b.askedAt);
+    const [oldest] = [...this.#open].filter(([, open]) => isIdle(open)).toSorted(([, a], [, b]) => a.usedAt - b.usedAt);
     if (oldest === undefined) return false;
     await this.#close(oldest[0]);
     return true;
@@ -220,7 +218,7 @@ export class Tenants {
   #closeIdle(): void {
     const before = performance.now() - this.#options.idleMs;
     for (const [id, open] of this.#open) {
-      if (isIdle(open) && open.askedAt < before) {
+      if (isIdle(open) && open.usedAt < before) {
         this.#close(id).catch((error: unknown) => this.#unavailable(id, error));
       }
     }

@@ -145,7 +145,7 @@ const entries: { readonly [Name in keyof SettingValues]: SettingEntry<SettingVal
   databaseUrl: {
     kind: "url",
     read: optional,
-    doc: "a PostgreSQL for the ledgers in place of the data folder; several gates may share it",
+    doc: "a PostgreSQL for the ledgers instead of the data folder; several gates may share it",
   },
   databasePool: { kind: "number", fallback: "10", read: countFrom(2), doc: "the most connections to the database" },
   dataDir: { kind: "folder", fallback: "./data", read: plain, doc: "the folder of the ledger" },

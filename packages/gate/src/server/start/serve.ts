@@ -214,7 +214,7 @@ async function openLedgers(config: Config, log: Logger): Promise<OpenLedgers> {
   await requireFreePorts(config);
   if (config.databaseUrl === undefined) await readFirstKeyDigest(config.dataDir); // A damaged file refuses the start here.
   const database = await openDatabase(config, log);
-  const rootSource = placeOfRoot(config, database);
+  const rootSource = makeRootSource(config, database);
   const metrics = new Metrics();
   const refusedInputs = new RefusedInputs({
     bytesMax: config.refusedInputMax,
@@ -264,7 +264,7 @@ function openTenants(
 ): OpenTenants {
   const threads = sqliteThreads(tenantThreadsMax);
   const sources = (found: readonly TenantEntry[]): readonly GateSource[] =>
-    found.map((entry) => placeOfTenant(entry, config, { database, threads }));
+    found.map((entry) => makeTenantSource(entry, config, { database, threads }));
   const openMax = config.tenantsOpen ?? (database === undefined ? tenantsOpenMax : tenantsSharedOpenMax);
   return {
     tenants:
@@ -351,7 +351,7 @@ async function openConfiguredTraces(log: Logger): Promise<Traces | undefined> {
   return traces.value;
 }
 
-function placeOfRoot(config: Config, database: Database | undefined): GateSource {
+function makeRootSource(config: Config, database: Database | undefined): GateSource {
   const { accept, apiKey, mandate, mode, modeSetting } = config;
   return {
     tenant: null,
@@ -385,12 +385,12 @@ interface TenantStorage {
 }
 
 /** Returns a tenant's source: its own folder next to the root's ledger, or a ledger in the same database. */
-function placeOfTenant(
+function makeTenantSource(
   { id, mandate, mode, rate }: TenantEntry,
   config: Config,
   { database, threads }: TenantStorage,
 ): GateSource {
-  const root = placeOfRoot(config, database);
+  const root = makeRootSource(config, database);
   return {
     ...root,
     tenant: id,

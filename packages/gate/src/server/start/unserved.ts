@@ -2,7 +2,7 @@ import pino from "pino";
 import { dataFolder, openLedger, type Ledger } from "../../ledger/mod.ts";
 import type { Stops } from "../../../../core/src/approvals/mod.ts";
 import { good } from "../../../../core/src/wire/mod.ts";
-import { inPlace, type OfflineLedger, type OpenIn } from "../admin/offline.ts";
+import { withLedgers, type OfflineLedger, type OpenIn } from "../admin/offline.ts";
 import { QueueBudget } from "../admission/queue.ts";
 import { KeyDeciders } from "../approvals/deciders.ts";
 import { endpointsOf } from "../notify/endpoints.ts";
@@ -19,7 +19,7 @@ import { Metrics } from "../telemetry/metrics.ts";
 import { engine } from "../version.ts";
 
 export interface UnservedLedger extends OfflineLedger {
-  /** The file of the endpoints that get events; undefined if nobody asks about them. */
+  /** The file of the endpoints that get events; undefined if no request is about them. */
   readonly notify?: string | undefined;
 }
 
@@ -37,35 +37,38 @@ export interface UnservedRequest {
 export type AskUnserved = (request: UnservedRequest) => Promise<{ readonly status: number; readonly text: string }>;
 
 /**
- * Opens the ledgers of a place for requests, without a listener. So an act has one implementation, whether or not a gate
+ * Opens the ledgers of one gate for requests, without a listener. So an act has one implementation, whether or not a gate
  * serves the ledger. The policy is that of the last row, and nothing is put in force.
  *
  * @throws {LedgerRefused} if a ledger does not exist, or a gate serves it
  */
-export function openUnserved<Value>(place: UnservedLedger, work: (ask: AskUnserved) => Promise<Value>): Promise<Value> {
-  return inPlace(place, async (openIn) => {
+export function openUnserved<Value>(
+  target: UnservedLedger,
+  work: (ask: AskUnserved) => Promise<Value>,
+): Promise<Value> {
+  return withLedgers(target, async (openIn) => {
     const ledger = await openIn(null, openLedger);
     try {
-      return await askedOn(ledger, place, openIn, work);
+      return await serveOn(ledger, target, openIn, work);
     } finally {
       await ledger.close();
     }
   });
 }
 
-async function askedOn<Value>(
+async function serveOn<Value>(
   ledger: Ledger,
-  place: UnservedLedger,
+  target: UnservedLedger,
   openIn: OpenIn,
   work: (ask: AskUnserved) => Promise<Value>,
 ): Promise<Value> {
   const log = pino({ level: "error", base: null }, pino.destination({ fd: 2, sync: true }));
   const metrics = new Metrics();
   const deciders = new KeyDeciders();
-  const endpoints = await endpointsOf(place);
+  const endpoints = await endpointsOf(target);
   const notifier = endpoints && new Notifier({ endpoints, publicUrl: undefined, log, observer: metrics });
   const shared: SharedParts = { log, observer: metrics, budget: new QueueBudget(), deciders, notifier };
-  const rootSource = sourceOf(place, null);
+  const rootSource = sourceOf(target, null);
   const root = await asRecorded(rootSource, ledger, shared);
   const keys = await KeyRing.open({ gate: root, ledger, firstKey: "", isTenant: (id) => tenantId.test(id) });
   deciders.use(keys);
@@ -80,9 +83,9 @@ async function askedOn<Value>(
     }
   };
   const tenants =
-    place.tenant === null
+    target.tenant === null
       ? undefined
-      : new Tenants([sourceOf(place, place.tenant)], {
+      : new Tenants([sourceOf(target, target.tenant)], {
           ...shared,
           rootStops,
           openMax: 1,
@@ -120,7 +123,7 @@ async function askedOn<Value>(
   }
 }
 
-function sourceOf(place: OfflineLedger, tenant: string | null): GateSource {
-  const ledger = { ...dataFolder.locateLedger(place, tenant), engine };
+function sourceOf(target: OfflineLedger, tenant: string | null): GateSource {
+  const ledger = { ...dataFolder.locateLedger(target, tenant), engine };
   return { tenant, mandate: undefined, mode: undefined, ledger, acceptClock: true, acceptChange: false };
 }

@@ -125,8 +125,8 @@ export class CheckCounts {
 
   add(tool: string, routed: boolean, verdict: Verdict, mode: Mode): void {
     const counts = routed ? this.#ofTool(tool) : this.#other;
-    const place = placeOf(verdict, mode);
-    counts[place] = (counts[place] as number) + 1;
+    const index = findIndex(verdict, mode);
+    counts[index] = (counts[index] as number) + 1;
   }
 
   #ofTool(tool: string): Float64Array {
@@ -143,7 +143,7 @@ export class CheckCounts {
     for (const [tool, counts] of [...this.#byTool, [otherTools, this.#other] as const]) {
       for (const verdict of verdicts) {
         for (const mode of modes) {
-          const count = counts[placeOf(verdict, mode)] as number;
+          const count = counts[findIndex(verdict, mode)] as number;
           if (count > 0) yield { tool, verdict, mode, count };
         }
       }
@@ -155,6 +155,6 @@ function noCounts(): Float64Array {
   return new Float64Array(verdicts.length * modes.length);
 }
 
-function placeOf(verdict: Verdict, mode: Mode): number {
+function findIndex(verdict: Verdict, mode: Mode): number {
   return verdicts.indexOf(verdict) * modes.length + modes.indexOf(mode);
 }

@@ -12,9 +12,9 @@ export class Series {
 
   add(value: number): void {
     const { bounds } = this;
-    let place = 0;
-    while (place < bounds.length && value > (bounds[place] as number)) place += 1;
-    this.#counts[place] = (this.#counts[place] as number) + 1;
+    let index = 0;
+    while (index < bounds.length && value > (bounds[index] as number)) index += 1;
+    this.#counts[index] = (this.#counts[index] as number) + 1;
     this.#sum += value;
   }
 

@@ -1,12 +1,12 @@
-import type { OfflinePlace } from "../server/mod.ts";
+import type { OfflineLedger } from "../server/mod.ts";
 import { io } from "./io.ts";
 
 /** A ledger of a data folder, or of SVC_DATABASE_URL, with the settings of its gate. @param pin the root's head pin */
-export function offlinePlace(
+export function locateOffline(
   dataDir: string,
   tenant: string | null,
   pin: string | undefined = io().env["SVC_PIN"] || undefined,
-): OfflinePlace {
+): OfflineLedger {
   return {
     dataDir,
     tenant,
