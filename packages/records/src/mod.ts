@@ -10,5 +10,5 @@ export { EvaluationTrace } from "./evaluation-trace.ts";
 export { givenValues, shortName } from "./explain/explain-call.ts";
 export { explain, type Explanation } from "./explain/explanation.ts";
 export { printRule } from "./explain/print.ts";
-export { MemoryTables, openMemory } from "./memory/mod.ts";
+export { MemoryLedger as MemoryTables, openMemory } from "./memory/mod.ts";
 export { momentOf, pauseOf } from "./time.ts";

@@ -20,7 +20,7 @@ import {
   readHint,
   verifyExport,
   writeExport,
-  type Exported,
+  type ExportResult,
   type ExportReport,
 } from "../../../packages/records/src/export/mod.ts";
 import { parseVerifierKey } from "../../../packages/core/src/record/tree/mod.ts";
@@ -47,7 +47,7 @@ async function erase(folder: string, rows: readonly (readonly [number, number])[
   await ledger.close();
 }
 
-async function exportTo(folder: string, to: string): Promise<Exported> {
+async function exportTo(folder: string, to: string): Promise<ExportResult> {
   const history = await readLedger(folder);
   try {
     return await writeExport({ history, note: history.checkpoints[0] ?? "" }, to, () => undefined);

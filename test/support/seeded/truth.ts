@@ -1,4 +1,4 @@
-import { analyze, type Finding } from "../../../packages/workbench/src/analysis/mod.ts";
+import { analyze, type ContractFinding } from "../../../packages/workbench/src/analysis/mod.ts";
 import { EvaluationError, type PolicySet, type Span } from "../../../packages/core/src/contract/mod.ts";
 import type { Core, Probe } from "../../../packages/core/src/contract/ir.ts";
 import { compile, Engine } from "../model/engine.ts";
@@ -38,7 +38,7 @@ export function locationText({ file, from, to }: Span): string {
 }
 
 /** Returns the findings that the observations contradict. */
-export function lies(findings: readonly Finding[], policySet: PolicySet, seen: Seen): readonly string[] {
+export function lies(findings: readonly ContractFinding[], policySet: PolicySet, seen: Seen): readonly string[] {
   const rules = [...policySet.tools.values()].flatMap(({ routes }) => routes.flatMap((route) => route.rules));
   return findings.flatMap((finding) => {
     const values = seen.valuesAt(finding.span);
@@ -63,7 +63,7 @@ export function lies(findings: readonly Finding[], policySet: PolicySet, seen: S
 }
 
 export interface Run {
-  readonly findings: readonly Finding[];
+  readonly findings: readonly ContractFinding[];
   readonly policySet: PolicySet;
   readonly seen: Seen;
 }

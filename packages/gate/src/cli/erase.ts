@@ -1,4 +1,4 @@
-import type { Erased, NotPresent, Preview } from "../server/mod.ts";
+import type { ErasureResult, NotPresent, ErasurePreview } from "../server/mod.ts";
 import { visible } from "../../../core/src/wire/mod.ts";
 import { requireAccepted, adminPath, withGate, type GateDoor, type OperatorOptions } from "./operator.ts";
 import { BadInput, type Outcome } from "./outcome.ts";
@@ -67,7 +67,7 @@ function readWheres(texts: readonly string[]): Readonly<Record<string, string>> 
   return Object.fromEntries(found);
 }
 
-type ErasureSummary = Omit<Erased, "more">;
+type ErasureSummary = Omit<ErasureResult, "more">;
 /** Its members come first in the output, in this order. */
 const nothingErased: ErasureSummary = {
   matched: 0,
@@ -83,7 +83,7 @@ const nothingErased: ErasureSummary = {
 async function eraseAll(gate: GateDoor, route: string, body: object): Promise<ErasureSummary> {
   let all = nothingErased;
   for (;;) {
-    const { more, ...erased } = requireAccepted(await gate.ask("POST", route, body)) as unknown as Erased;
+    const { more, ...erased } = requireAccepted(await gate.ask("POST", route, body)) as unknown as ErasureResult;
     const rows = all.rows + erased.rows;
     all = {
       ...nothingErased,
@@ -119,7 +119,7 @@ function erasedText(erased: ErasureSummary, named: readonly string[], options: E
   return [`erased ${counted(parts, "part")} of ${counted(rows, "receipt")}; ${by}`];
 }
 
-function previewText({ parts, rows }: ErasureSummary, preview: Preview): readonly string[] {
+function previewText({ parts, rows }: ErasureSummary, preview: ErasurePreview): readonly string[] {
   const counts = preview.parts.map(({ part, count }) => `${part} of ${count}`);
   return [
     `would erase ${counted(parts, "part")} of ${counted(rows, "receipt")} (${rangesText(preview.rows)}): ${counts.join(", ")}`,

@@ -1,5 +1,5 @@
 import { userInfo } from "node:os";
-import { resetCounters, resumeAfterRestore, type Resumed, type ResumedCounter } from "../server/mod.ts";
+import { resetCounters, resumeAfterRestore, type ResumeResult, type ResumedCounter } from "../server/mod.ts";
 import { dataFolder } from "../ledger/mod.ts";
 import { visible } from "../../../core/src/wire/mod.ts";
 import { locateOffline } from "./offline-ledger.ts";
@@ -101,7 +101,7 @@ function untilText({ name, window }: ResumedCounter, at: number): string {
   return `the next ${unit} (${timezone}) starts`;
 }
 
-function resetText({ counters, seq }: Resumed): string {
+function resetText({ counters, seq }: ResumeResult): string {
   return [`row ${seq} resets counters:`, ...counters.map(({ name }) => resetLine(name, seq))].join("\n");
 }
 

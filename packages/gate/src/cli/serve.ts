@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { readConfig, serve, type Serving } from "../server/start/mod.ts";
+import { readConfig, serve, type RunningGate } from "../server/start/mod.ts";
 import type { ServeHooks } from "../server/mod.ts";
 import { StartRefused } from "../server/errors.ts";
 import { NotKept } from "../ledger/errors.ts";
@@ -87,7 +87,7 @@ function withoutSettings(): NodeJS.ProcessEnv {
 
 const testsMs = 120_000;
 
-function banner(serving: Serving): string {
+function banner(serving: RunningGate): string {
   const { address, console: page, noConsole, ops, ledger, contracts, tenants, made, modeChange } = serving;
   const { mode, contract } = serving.gate.policy;
   const changed =

@@ -7,8 +7,8 @@
 export { Fault, LedgerRefused } from "./errors.ts";
 export { flushFolder, makeFolders, readIfThere, replaceFile } from "./files/durable-file.ts";
 export { BrokenHere } from "./history/findings.ts";
-export { TablesSource as StoreSource } from "./history/store-source.ts";
-export type { WalkResult as Walked, WalkedRow, WalkedSlice, WalkSource } from "./history/walk-source.ts";
+export { TablesSource } from "./history/store-source.ts";
+export type { WalkResult, WalkedRow, WalkedSlice, WalkSource } from "./history/walk-source.ts";
 export { Walk } from "./history/walk.ts";
 export { counterEntry } from "./store/checksums.ts";
 export { keepIn, startOf, sumAfter, addReserved, withoutTaken } from "./store/running-totals.ts";

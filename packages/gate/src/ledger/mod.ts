@@ -11,7 +11,7 @@
  */
 export { Ledger, type LedgerCheck } from "./ledger.ts";
 export { inspectLedger, openLedger, readLedger, type LedgerOptions } from "./opening.ts";
-export type { RecordedChange as Change, LedgerHistory, Rows } from "./history/history.ts";
+export type { RecordedChange, LedgerHistory, Rows } from "./history/history.ts";
 export * as ledgerTables from "./history/table-reads.ts";
 export { AppendTransaction } from "./append-transaction.ts";
 export { PendingCounters } from "./pending-counters.ts";
@@ -43,7 +43,7 @@ export {
 export { missingCheckpoint, otherSigningKey } from "./history/folder-check.ts";
 export { readPin, type PinReading } from "./history/pin.ts";
 export type { ReceiptQuery } from "./history/query.ts";
-export type { EventPosition, InForce, ScrubResult as Scrubbed, StoredEffect } from "./store/store.ts";
+export type { EventPosition, InForce, ScrubResult, StoredEffect } from "./store/store.ts";
 export type { ApprovalQuery, KeptCounter } from "./store/tables.ts";
 export type { InTurn } from "./store/steps.ts";
 export { flushFile, flushFolder, makeFolders, replaceFile } from "./files/durable-file.ts";

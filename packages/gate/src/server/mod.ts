@@ -23,7 +23,7 @@ export {
   type DecidingTransaction,
   type PlannedCall,
 } from "./core/decide-batch.ts";
-export type { ErasureResult as Erased, NotPresent, ErasurePreview as Preview } from "./erasure/eraser.ts";
+export type { ErasureResult, NotPresent, ErasurePreview } from "./erasure/eraser.ts";
 export { counterDigest, countersOf, recountRow, type OwnedCounter } from "./policy/owned-counters.ts";
 export { readOutcome } from "./http/outcomes.ts";
 export { OutcomeDesk } from "./outcomes/desk.ts";
@@ -54,10 +54,5 @@ export {
 export { type OfflineLedger } from "./admin/offline.ts";
 export { filesReadableHere } from "./settings/gate-files.ts";
 export { readOperatorFile } from "./start/operator-file.ts";
-export {
-  resetCounters,
-  resumeAfterRestore,
-  type ResumeResult as Resumed,
-  type ResumedCounter,
-} from "./admin/resume.ts";
+export { resetCounters, resumeAfterRestore, type ResumeResult, type ResumedCounter } from "./admin/resume.ts";
 export type { ExplanationRequest, ReportRequest, GateHistory, NextTurn, ServeHooks } from "./policy/hooks.ts";

@@ -1,4 +1,11 @@
-import { askOf, endedAsk, endedBy, parseLeaf, readEffects, type Leaf } from "../../../core/src/record/entry/mod.ts";
+import {
+  readJudgement,
+  findEndedApproval,
+  endedBy,
+  parseLeaf,
+  readEffects,
+  type Leaf,
+} from "../../../core/src/record/entry/mod.ts";
 import { eachRow, type History, type RecordedRow } from "../history.ts";
 import type { CounterSeen } from "../evaluate.ts";
 import { showProgress } from "../../../gate/src/cli/progress.ts";
@@ -93,7 +100,7 @@ export async function countersExplained(
 
 /** The rows whose approvals a row ends, and with them the amounts that they reserve. */
 function findEndedReservations(row: RecordedRow): readonly (readonly [from: number, to: number])[] {
-  const ended = endedAsk(askOf(row.evidence) ?? {});
+  const ended = findEndedApproval(readJudgement(row.evidence) ?? {});
   if (ended !== undefined) return [[ended, ended]];
   const leaf = otherKind(row) === "change" ? parseLeaf(row.leaf) : undefined;
   return leaf === undefined ? [] : endedBy(leaf, row.evidence);

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { LedgerRefused } from "../../../gate/src/ledger/errors.ts";
 import type { LedgerHistory } from "../../../gate/src/ledger/mod.ts";
-import { NotYetUnderHead, writeExport, type Exported } from "./mod.ts";
+import { NotYetUnderHead, writeExport, type ExportResult } from "./mod.ts";
 import { claimedText, parseCheckpointText } from "../../../core/src/record/tree/mod.ts";
 import { ledgerSource, type DatabaseOption, type LedgerSource } from "../../../gate/src/cli/ledger-source.ts";
 import { BadInput, counted, type Outcome } from "../../../gate/src/cli/mod.ts";
@@ -45,7 +45,7 @@ const tries = 6;
 const waitMs = 500;
 
 /** A gate keeps its head once a second. An erasure in that second is covered by the next head. */
-async function exportFolder(folder: string, source: LedgerSource, cosigned: boolean): Promise<Exported> {
+async function exportFolder(folder: string, source: LedgerSource, cosigned: boolean): Promise<ExportResult> {
   for (let left = tries; ; left -= 1) {
     try {
       await using history = await source.open();
@@ -75,7 +75,7 @@ function sizeOf(note: string | undefined): number | undefined {
   return note === undefined ? undefined : parseCheckpointText(claimedText(note) ?? "")?.size;
 }
 
-function formatExport(folder: string, { log, size, before, vkey }: Exported): string {
+function formatExport(folder: string, { log, size, before, vkey }: ExportResult): string {
   return [
     `${folder}: ${counted(size, "row")} of ${log}${before === 0 ? "" : `, ${size - before} of them new`}`,
     `  verify it with  svc-gate verify ${folder} --key ${vkey}`,

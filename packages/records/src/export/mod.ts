@@ -10,4 +10,4 @@
 export { hintedKeys, hintName, readHint } from "./layout.ts";
 export { exportedContract, scanExport } from "./read.ts";
 export { verifyExport, type ExportReport } from "./verify.ts";
-export { NotYetUnderHead, writeExport, type ExportResult as Exported } from "./write.ts";
+export { NotYetUnderHead, writeExport, type ExportResult } from "./write.ts";

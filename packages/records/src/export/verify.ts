@@ -6,7 +6,7 @@ import { misnamedCheck, type Link } from "../../../core/src/record/entry/verifie
 import {
   BrokenHere,
   Walk,
-  type Walked,
+  type WalkResult,
   type WalkedRow,
   type WalkedSlice,
   type WalkSource,
@@ -217,7 +217,7 @@ class ExportReader implements WalkSource {
     return text;
   }
 
-  end({ tree }: Walked): Promise<Finding | undefined> {
+  end({ tree }: WalkResult): Promise<Finding | undefined> {
     if (tree?.root().equals(this.#checkpoint.root) === true) return Promise.resolve(undefined);
     const problem = "the rows' root hash differs from the checkpoint's";
     return Promise.resolve({ code: "root", seq: 0, problem, expected: "", found: "" });

@@ -6,7 +6,7 @@ import { withoutParts } from "../../../core/src/record/entry/evidence.ts";
 import type { StoredRepeat } from "../../../core/src/record/entry/repeat.ts";
 import { changeColumns, type KeptApproval, type StoredRow } from "../../../core/src/record/entry/row.ts";
 import { Fault, LedgerRefused } from "../../../gate/src/ledger/engine.ts";
-import { StoreSource } from "../../../gate/src/ledger/engine.ts";
+import { TablesSource } from "../../../gate/src/ledger/engine.ts";
 import { Walk } from "../../../gate/src/ledger/engine.ts";
 import type { Anchor } from "../../../core/src/record/tree/walk.ts";
 import {
@@ -152,7 +152,7 @@ export class MemoryStore implements LedgerStore {
 
   /** Walks the rows and the tree. The other tables are not compared: no disk can change them. */
   verify(from: number, anchors: readonly Anchor[]): Promise<Verification> {
-    return new Walk(new StoreSource(this.tables, false), { from, anchors }).run();
+    return new Walk(new TablesSource(this.tables, false), { from, anchors }).run();
   }
 
   async scrub(): Promise<ScrubResult> {

@@ -9,4 +9,4 @@
  */
 export { CounterTables, type Lookback } from "./counter-tables.ts";
 export { openMemory } from "./memory.ts";
-export { MemoryLedger as MemoryTables } from "./tables.ts";
+export { MemoryLedger } from "./tables.ts";

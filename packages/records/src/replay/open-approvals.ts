@@ -1,5 +1,5 @@
 import type { RecordedJudgement } from "../../../core/src/approvals/mod.ts";
-import { askOf, endedAsk, endedBy, wholeText, type Leaf } from "../../../core/src/record/entry/mod.ts";
+import { readJudgement, findEndedApproval, endedBy, wholeText, type Leaf } from "../../../core/src/record/entry/mod.ts";
 import type { RecordedRow } from "../history.ts";
 
 /** An approval that is open, by the row that asked. */
@@ -29,8 +29,8 @@ export class OpenApprovals {
     }
     if (this.#isAfterAct) this.#doubted.clear();
     this.#isAfterAct = false;
-    const judgement = known ?? askOf(row.evidence) ?? {};
-    const used = endedAsk(judgement);
+    const judgement = known ?? readJudgement(row.evidence) ?? {};
+    const used = findEndedApproval(judgement);
     const ended = this.#end(used === undefined ? [] : [[used, used]]);
     const isErased = isOutcomeErased(row);
     if (isErased && leaf.answered !== "BLOCK") this.#doubted.add(leaf.key);

@@ -1,4 +1,10 @@
-import { askOf, endedAsk, endedBy, readEffects, type Leaf } from "../../../core/src/record/entry/mod.ts";
+import {
+  readJudgement,
+  findEndedApproval,
+  endedBy,
+  readEffects,
+  type Leaf,
+} from "../../../core/src/record/entry/mod.ts";
 import { addDecimals, verdicts, type SliceJson, type Verdict } from "../../../core/src/wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
 import type { Contracts } from "../replay/decide-again.ts";
@@ -60,8 +66,8 @@ export class OverTime {
     const effects = readEffects(evidence) ?? [];
     const slice = this.#at(leaf.at);
     if (leaf.kind === "check" && leaf.verdict !== null) slice.verdicts[leaf.verdict] += 1;
-    const judgement = askOf(evidence) ?? {};
-    const ended = endedAsk(judgement);
+    const judgement = readJudgement(evidence) ?? {};
+    const ended = findEndedApproval(judgement);
     if (ended !== undefined) this.#end(slice, [ended, ended], judgement.how !== "opened");
     for (const range of listOf(() => endedBy(leaf, evidence))) this.#end(slice, range, false);
     if (effects.length === 0) return;

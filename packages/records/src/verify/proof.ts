@@ -1,6 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { parseLeaf } from "../../../core/src/record/entry/mod.ts";
-import { verifyProof, type Proven } from "../../../core/src/record/tree/mod.ts";
+import { verifyProof, type ProvenRow } from "../../../core/src/record/tree/mod.ts";
 import { visible } from "../../../core/src/wire/mod.ts";
 import { BadInput, type Outcome } from "../../../gate/src/cli/mod.ts";
 import { readKeys, type TrustedKeys } from "../trusted-keys.ts";
@@ -31,7 +31,7 @@ export async function verifyProofCommand(file: string, trusted: TrustedKeys, jso
 }
 
 /** Why the proven leaf is not a row of this ledger at its number; undefined if it is. */
-function strangeLeaf({ leaf, seq, checkpoint }: Proven): string | undefined {
+function strangeLeaf({ leaf, seq, checkpoint }: ProvenRow): string | undefined {
   const read = parseLeaf(leaf);
   if (read === undefined) return "the proven leaf is not a leaf of version 1";
   if (read.seq !== seq || read.log !== checkpoint.origin)
@@ -39,20 +39,20 @@ function strangeLeaf({ leaf, seq, checkpoint }: Proven): string | undefined {
   return undefined;
 }
 
-function signers({ checkpoint }: Proven): readonly string[] {
+function signers({ checkpoint }: ProvenRow): readonly string[] {
   return checkpoint.signed.map(({ key, time }) => {
     const at = time === undefined ? "" : ` at ${new Date(time * 1000).toISOString()}`;
     return `${key.name} (${key.id})${at}`;
   });
 }
 
-function toProofJson(proven: Proven): object {
+function toProofJson(proven: ProvenRow): object {
   const { seq, hash, leaf, checkpoint } = proven;
   const { origin, size, root } = checkpoint;
   return { ok: true, log: origin, seq, hash, size, root: root.toString("base64"), signed: signers(proven), leaf };
 }
 
-function formatProof(proven: Proven): string {
+function formatProof(proven: ProvenRow): string {
   const { seq, hash, leaf, checkpoint } = proven;
   const { at = 0, verdict, answered, tool, rule } = parseLeaf(leaf) ?? {};
   return [

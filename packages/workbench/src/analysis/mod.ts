@@ -7,11 +7,11 @@
  * Does not: decide calls, read files or receipts, change a contract.
  */
 export { analyze } from "./analyze.ts";
-export { findingKinds, severityOf, type ContractFinding as Finding } from "./findings/finding.ts";
+export { findingKinds, severityOf, type ContractFinding } from "./findings/finding.ts";
 export { type KnownKey } from "./findings/approvers.ts";
-export { looseningRules, type LooseningRule as Loosening } from "./loosening.ts";
+export { looseningRules, type LooseningRule } from "./loosening.ts";
 export { compareAliases, type AliasChange } from "./proof/aliases.ts";
 export { changeText, compareSettings, type ApprovalChange } from "./proof/approvals.ts";
 export { compareContracts, type ToolDifference } from "./proof/compare.ts";
-export { type CallComparison as Compared, type ChangeDirection as Direction } from "./proof/call.ts";
+export { type CallComparison, type ChangeDirection } from "./proof/call.ts";
 export { openSolver, type Solver } from "./proof/solver.ts";

@@ -1,4 +1,4 @@
-import { analyze, looseningRules, severityOf, type Finding, type Loosening } from "../analysis/mod.ts";
+import { analyze, looseningRules, severityOf, type ContractFinding, type LooseningRule } from "../analysis/mod.ts";
 import { position, renderPlace } from "../../../readers/src/contract.ts";
 import { loadContracts, badInput, besideMandate } from "../../../svc-gate/src/contract-files.ts";
 import { counted, type Outcome } from "../../../gate/src/cli/mod.ts";
@@ -45,7 +45,7 @@ export async function analyzeCommand(file: string, { json, deny, keys }: Analyze
   };
 }
 
-function renderLoosening(loosening: readonly Loosening[]): readonly string[] {
+function renderLoosening(loosening: readonly LooseningRule[]): readonly string[] {
   if (loosening.length === 0) return [];
   const rows = loosening.map(
     ({ tool, rule, otherwise }) => `  ${tool}: ${rule.id} says ${rule.verdict}, \`otherwise\` ${otherwise}`,
@@ -53,7 +53,7 @@ function renderLoosening(loosening: readonly Loosening[]): readonly string[] {
   return [["rules that let calls through (any other rule can only make a verdict stricter):", ...rows].join("\n")];
 }
 
-function renderFinding({ code, message, span, hint }: Finding): string {
+function renderFinding({ code, message, span, hint }: ContractFinding): string {
   const gutter = " ".repeat(String(position(span.file, span.from).line).length);
   return [
     `${severityOf(code)}[${code}]: ${message}`,
@@ -63,7 +63,7 @@ function renderFinding({ code, message, span, hint }: Finding): string {
   ].join("\n");
 }
 
-function asJson({ code, message, span, hint }: Finding): object {
+function asJson({ code, message, span, hint }: ContractFinding): object {
   const [from, to] = [position(span.file, span.from), position(span.file, span.to)];
   return {
     severity: severityOf(code),

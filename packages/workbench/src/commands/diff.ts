@@ -7,8 +7,8 @@ import {
   openSolver,
   type AliasChange,
   type ApprovalChange,
-  type Compared,
-  type Direction,
+  type CallComparison,
+  type ChangeDirection,
   type ToolDifference,
 } from "../analysis/mod.ts";
 import type { PolicySet } from "../../../readers/src/contract.ts";
@@ -126,7 +126,7 @@ function formatSection(title: string, lines: readonly string[]): readonly string
   return lines.length === 0 ? [] : [[title, ...lines.map((line) => `  ${line}`)].join("\n")];
 }
 
-function shownLines(direction: Direction, { call, before, after }: Compared): readonly string[] {
+function shownLines(direction: ChangeDirection, { call, before, after }: CallComparison): readonly string[] {
   const counters = [...before.read, ...after.read.filter(([name]) => !before.read.some(([other]) => other === name))];
   return [
     `  ${direction} for this call:`,
@@ -163,8 +163,12 @@ function forProgram({ tool, answer, shown, approvals, numbers, hostFacts, notes,
 }
 
 /** Inputs and facts are JSON texts, so that their numbers stay exact. */
-function callForProgram({ call, before, after }: Compared): object {
-  const summarizeDecision = ({ verdict, rule, reason }: Compared["before"]): object => ({ verdict, rule, reason });
+function callForProgram({ call, before, after }: CallComparison): object {
+  const summarizeDecision = ({ verdict, rule, reason }: CallComparison["before"]): object => ({
+    verdict,
+    rule,
+    reason,
+  });
   return {
     tool_input: call.input,
     platform_state: call.platform,

@@ -8,7 +8,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { analyze, findingKinds, type Finding } from "../../../../packages/workbench/src/analysis/mod.ts";
+import { analyze, findingKinds, type ContractFinding } from "../../../../packages/workbench/src/analysis/mod.ts";
 import { analyzeCommand } from "../../../../packages/workbench/src/commands/analyze.ts";
 import { readKeys } from "../../../../packages/workbench/src/commands/keys-file.ts";
 import {
@@ -23,7 +23,7 @@ import { compile, conditionText } from "../../../support/contract-kit.ts";
 const folder = new URL("../../../../docs/findings/", import.meta.url);
 
 /** @param keys the output of `svc-gate keys list --json` */
-async function findings(text: string, keys?: string): Promise<readonly Finding[]> {
+async function findings(text: string, keys?: string): Promise<readonly ContractFinding[]> {
   const policySet = text.startsWith("--- # ") ? compileFiles(text) : compile(text);
   await loadFunctions(policySet);
   if (keys === undefined) return analyze(policySet);

@@ -8,10 +8,4 @@
  * May import: nothing.
  */
 export { readOidc } from "./settings.ts";
-export {
-  OidcSignIn,
-  redeemedMax,
-  tooMany,
-  type ConsoleAddress as ConsolePlace,
-  type ReturnedSignIn,
-} from "./sign-in.ts";
+export { OidcSignIn, redeemedMax, tooMany, type ConsoleAddress, type ReturnedSignIn } from "./sign-in.ts";

@@ -8,14 +8,7 @@
  *
  * May import: nothing.
  */
-export {
-  actOf,
-  readCauses,
-  readJudgement as askOf,
-  findEndedApproval as endedAsk,
-  endedBy,
-  foldApproval,
-} from "./approval-rows.ts";
+export { actOf, readCauses, readJudgement, findEndedApproval, endedBy, foldApproval } from "./approval-rows.ts";
 export {
   erasableParts,
   eraseAct,
@@ -33,7 +26,7 @@ export { covers, evidenceDigest, missingParts, partText, presentParts, wholeText
 export type { PartName } from "./disclosure.ts";
 export { leafHash, leafKinds, parseLeaf, type Leaf, type LeafKind } from "./leaf.ts";
 export type { Durable, Receipt } from "./receipt.ts";
-export type { LedgerMistake as Broken, StoredRow } from "./row.ts";
+export type { LedgerMistake, StoredRow } from "./row.ts";
 export * as grantRows from "./grant-rows.ts";
 export * as outcomeRows from "./outcome-rows.ts";
 export { effectsIn, readCall, readEffects } from "./verifier.ts";

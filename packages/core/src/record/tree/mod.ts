@@ -11,5 +11,5 @@
 export { openCheckpoint, parseCheckpointText } from "./checkpoint.ts";
 export { claimedText, openNote, parseVerifierKey, signatureLine, signatureTypes, type VerifierKey } from "./note.ts";
 export { Frontier } from "./merkle.ts";
-export { proofText, verifyProof, type ProvenRow as Proven } from "./proof-file.ts";
+export { proofText, verifyProof, type ProvenRow } from "./proof-file.ts";
 export { consistencyProof, inclusionProof, parseTilePath, rootAt, type HashReader, type Tile } from "./tiles.ts";

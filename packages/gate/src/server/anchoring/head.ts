@@ -1,4 +1,4 @@
-import type { Change } from "../../ledger/mod.ts";
+import type { RecordedChange } from "../../ledger/mod.ts";
 import { openCheckpoint, type HashReader, type VerifierKey } from "../../../../core/src/record/tree/mod.ts";
 
 /** The part of a ledger that its anchors see. */
@@ -11,7 +11,7 @@ export interface AnchoredLog {
   checkpoint(): Promise<string>;
   /** Reads hashes of the tree, up to that head. */
   hashes(...range: Parameters<HashReader>): ReturnType<HashReader>;
-  readonly rows: { changes(after: number): Promise<readonly Pick<Change, "act" | "at" | "body">[]> };
+  readonly rows: { changes(after: number): Promise<readonly Pick<RecordedChange, "act" | "at" | "body">[]> };
 }
 
 export function hashesOf(log: AnchoredLog): HashReader {

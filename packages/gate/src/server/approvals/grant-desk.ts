@@ -12,7 +12,7 @@ import {
   type Quorum,
   type Voter,
 } from "../../../../core/src/approvals/mod.ts";
-import { readCauses, askOf, grantRows, type StoredRow } from "../../../../core/src/record/entry/mod.ts";
+import { readCauses, readJudgement, grantRows, type StoredRow } from "../../../../core/src/record/entry/mod.ts";
 import type { Ledger } from "../../ledger/mod.ts";
 import { bad, good, quote, refuse, type Canonical, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import type { Exclusive, TimedTransaction } from "../policy/active-ledger.ts";
@@ -155,7 +155,7 @@ export class GrantDesk {
       rows.push(...slice);
       await read.next();
     }
-    const repeated = rows.flatMap(({ evidence }) => askOf(evidence)?.approval ?? []);
+    const repeated = rows.flatMap(({ evidence }) => readJudgement(evidence)?.approval ?? []);
     const [source, ...asking] = await ledger.rows.rowsAt([...new Set([body.source, ...repeated])]);
     const digest = (text: string): string => ledger.keyDigest(text);
     const origin = source && grantRows.sourceCall(source, digest);
@@ -163,7 +163,7 @@ export class GrantDesk {
     let grant: Grant = { ...previewed, ...body, until: Number.MAX_SAFE_INTEGER };
     const covered: number[] = [];
     for (const row of rows.toReversed()) {
-      const first = opened.get(askOf(row.evidence)?.approval ?? 0);
+      const first = opened.get(readJudgement(row.evidence)?.approval ?? 0);
       const causes = readCauses(row.evidence) ?? readCauses(first?.evidence ?? "");
       const call = grantRows.grantableCall(row, digest, causes);
       const amounts = call && origin && coveredAmounts(grant, call, origin);

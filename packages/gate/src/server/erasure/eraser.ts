@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import type { Ledger, Rows, Scrubbed } from "../../ledger/mod.ts";
+import type { Ledger, Rows, ScrubResult } from "../../ledger/mod.ts";
 import {
   covers,
   eraseAct,
@@ -225,7 +225,7 @@ export interface OlderThan {
   readonly by: string;
 }
 
-const sentences: Readonly<Record<Scrubbed, string | null>> = {
+const sentences: Readonly<Record<ScrubResult, string | null>> = {
   clean: null,
   later:
     "unused parts of index pages may still have session ids and tool names: the gate rewrites them with the next erasure by " +

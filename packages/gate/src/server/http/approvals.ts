@@ -29,7 +29,7 @@ import {
 import type { DecisionRequest, DecisionResult } from "../approvals/desk.ts";
 import { freeMembers } from "../approvals/grants.ts";
 import type { SlicedRead } from "../admission/reads.ts";
-import type { Key } from "../keys/keys.ts";
+import type { ValidKey } from "../keys/keys.ts";
 import {
   isSentence,
   readBody,
@@ -148,7 +148,7 @@ export async function waitFor(
   seconds: number,
 ): Promise<Result<Approval, Refusal>> {
   const gone = untilGone(reply.raw);
-  const entered = service.waits.enter(key as Key, () => gone.abort());
+  const entered = service.waits.enter(key as ValidKey, () => gone.abort());
   if (!entered.ok) return entered;
   keep(request.exchange as Exchange);
   try {
@@ -243,7 +243,7 @@ function mayRead({ key, gate }: RouteCall, approval: Approval, at: number): bool
 }
 
 function nameOf({ key }: RouteCall): string {
-  return (key as Key).name;
+  return (key as ValidKey).name;
 }
 
 function idOf({ request }: RouteCall): string {

@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { limits } from "../../../../core/src/wire/mod.ts";
-import type { Key } from "../keys/keys.ts";
+import type { ValidKey } from "../keys/keys.ts";
 import type { Exchange } from "./exchange.ts";
 
 /** What the gate knows of one connection. */
 export interface Connection {
   readonly socket: Stream;
   /** The valid key of its last request; undefined if that had none. */
-  key: Key | undefined;
+  key: ValidKey | undefined;
   /** Requests whose answers are not sent. */
   unanswered: number;
   /** Requests whose end would lose something: calls that are being decided, changes, waits and streams. */

@@ -4,7 +4,7 @@ import { Server as TlsServer } from "node:tls";
 import type { Logger } from "pino";
 import { limits } from "../../../../core/src/wire/mod.ts";
 import { Shares } from "../admission/shares.ts";
-import type { Key } from "../keys/keys.ts";
+import type { ValidKey } from "../keys/keys.ts";
 import { connectionOf, destroySoon, letGo, type Connection } from "./connection.ts";
 import { Keyless } from "./keyless.ts";
 
@@ -51,7 +51,7 @@ export class Connections {
   readonly #open = new Set<Socket>();
   /** Connections during the TLS handshake. Requests name another socket, which is created after the handshake. */
   readonly #shaking = new Map<string, Socket>();
-  readonly #pause: (key: Key, resume: () => void) => boolean;
+  readonly #pause: (key: ValidKey, resume: () => void) => boolean;
   #turn = 0;
   #isLooking = false;
   /** What was closed since the last sweep. */
@@ -60,7 +60,7 @@ export class Connections {
   /**
    * @param pause pauses a connection of a key; false if its next request may be read now
    */
-  constructor(server: Server, max: number, log: Logger, pause: (key: Key, resume: () => void) => boolean) {
+  constructor(server: Server, max: number, log: Logger, pause: (key: ValidKey, resume: () => void) => boolean) {
     this.#max = max;
     this.#pause = pause;
     this.#reserve = max === 1 ? 0 : Math.min(reserveMax, Math.ceil(max / 16));
@@ -125,7 +125,7 @@ export class Connections {
   }
 
   /** Notes which valid key a request has; undefined if it has none. An earlier key may have been revoked since. */
-  shows(socket: Socket, key: Key | undefined): void {
+  shows(socket: Socket, key: ValidKey | undefined): void {
     const connection = connectionOf(socket);
     if (connection.key === key || !this.#open.has(socket)) return; // A command without a gate has no connection.
     connection.isOfMany ||= connection.key !== undefined && connection.key.id !== key?.id;

@@ -13,7 +13,7 @@ import {
   type SignInMethods,
 } from "../../../../core/src/wire/mod.ts";
 import type { Service } from "../service/service.ts";
-import { endOfSessions, type Key } from "../keys/keys.ts";
+import { endOfSessions, type ValidKey } from "../keys/keys.ts";
 import { tenantId } from "../settings/tenants-file.ts";
 import {
   consoleAssets,
@@ -182,7 +182,7 @@ async function endSession({ door, request, reply, service }: ConsoleCall): Promi
   return sendJson(reply, JSON.stringify({ receipt }));
 }
 
-function signedInJson({ name, person, groups, scopes, tenant }: Key, { issued }: Session): SignedInJson {
+function signedInJson({ name, person, groups, scopes, tenant }: ValidKey, { issued }: Session): SignedInJson {
   return {
     key: name,
     person: person ?? null,
@@ -194,7 +194,7 @@ function signedInJson({ name, person, groups, scopes, tenant }: Key, { issued }:
   };
 }
 
-function openedBy(request: FastifyRequest): { readonly key: Key; readonly session: Session } {
+function openedBy(request: FastifyRequest): { readonly key: ValidKey; readonly session: Session } {
   const { key, session } = request.exchange as Exchange;
   if (key === undefined || session === undefined)
     throw new Error("a route of the console was opened without a session");

@@ -9,7 +9,7 @@ import {
   type Result,
 } from "../../../../core/src/wire/mod.ts";
 import { digestOf } from "../keys/digest.ts";
-import type { Key, KeyRing } from "../keys/keys.ts";
+import type { ValidKey, KeyRing } from "../keys/keys.ts";
 import { Rates } from "../keys/rate.ts";
 import { refusalForKind } from "./key-refusals.ts";
 import { networkOf } from "./keyless.ts";
@@ -20,7 +20,7 @@ import {
   type Session,
   type Sessions,
 } from "../../../../console/src/server/mod.ts";
-import type { ConsolePlace, OidcSignIn, ReturnedSignIn } from "../../../../console/src/server/oidc/mod.ts";
+import type { ConsoleAddress, OidcSignIn, ReturnedSignIn } from "../../../../console/src/server/oidc/mod.ts";
 
 export interface ConsoleParts {
   readonly names: OwnNames;
@@ -36,14 +36,14 @@ export interface ConsoleParts {
 export interface AdmittedSession {
   readonly session: Session;
   /** Looks the key up again; undefined after it was revoked, rotated or expired, or after the session has ended. */
-  readonly credential: () => Key | undefined;
+  readonly credential: () => ValidKey | undefined;
   /** The field `set-cookie` of the answer, after an act of the person. */
   readonly cookie: string | undefined;
 }
 
 /** A person who has signed in. */
 export interface SignedIn {
-  readonly key: Key;
+  readonly key: ValidKey;
   readonly session: Session;
   readonly pageSecret: string;
   readonly cookie: string;
@@ -91,7 +91,7 @@ export class ConsoleDoor {
       scope,
     );
     if (session === undefined) return bad(noSession);
-    const credential = (): Key | undefined => this.#keyOf(session);
+    const credential = (): ValidKey | undefined => this.#keyOf(session);
     if (credential() === undefined) return bad(noSession);
     // A page that refreshes itself does not keep the session of an absent person open.
     const renewed =
@@ -146,7 +146,7 @@ export class ConsoleDoor {
     return good({ ...(await this.#open(request, tenant, { key, digest })), known });
   }
 
-  #charge(key: Key): Refusal | undefined {
+  #charge(key: ValidKey): Refusal | undefined {
     const charged = this.#signIns.charge({ ...key, rate: null });
     return charged?.ok === false ? { ...tooManySignIns, retrySeconds: charged.nextSeconds } : undefined;
   }
@@ -154,7 +154,7 @@ export class ConsoleDoor {
   async #open(
     request: IncomingMessage,
     tenant: string | null,
-    { key, digest }: { readonly key: Key; readonly digest: string },
+    { key, digest }: { readonly key: ValidKey; readonly digest: string },
   ): Promise<SignedIn> {
     const { keys, sessions } = this.#parts;
     const { cookie, pageSecret, session } = await sessions.open({
@@ -171,7 +171,7 @@ export class ConsoleDoor {
   }
 
   /** Call this only after the Host header was checked. */
-  #findAddress(request: IncomingMessage, tenant: string | null): ConsolePlace {
+  #findAddress(request: IncomingMessage, tenant: string | null): ConsoleAddress {
     const origin = this.#parts.names.originOf(request);
     if (origin === undefined) throw new Error("a sign-in started under a name that is not the gate's");
     return { origin, base: this.#scopeOf(tenant), tenant, network: networkOf(request.socket.remoteAddress ?? "") };
@@ -182,7 +182,7 @@ export class ConsoleDoor {
     return this.#setCookie(request, this.#cookieName(request, tenant), "", 0);
   }
 
-  #keyOf(session: Session): Key | undefined {
+  #keyOf(session: Session): ValidKey | undefined {
     const { keys, sessions } = this.#parts;
     const key = sessions.isLive(session) ? keys.known.findDigest(session.keyDigest) : undefined;
     return key === undefined || keys.known.isSessionEnded(key, session) ? undefined : key;

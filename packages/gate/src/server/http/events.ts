@@ -3,7 +3,7 @@ import type { FastifyReply } from "fastify";
 import { bad, good, refuse, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import type { SlicedRead } from "../admission/reads.ts";
 import type { Replay } from "../events/feed.ts";
-import type { Key } from "../keys/keys.ts";
+import type { ValidKey } from "../keys/keys.ts";
 import type { Gate } from "../service/gate.ts";
 import { keep } from "./connection.ts";
 import { eventJson, readEventId, type FeedPosition, type LedgerEvent } from "../events/event.ts";
@@ -32,7 +32,7 @@ async function follow(call: RouteCall, read: SlicedRead, after: string | undefin
   const { gate, reply, request, service } = call;
   const from = requireValue(await read.run(() => findPosition(gate, after)));
   // A client whose stream ends connects again, and starts after its last event.
-  const leave = requireValue(service.streams.enter(call.key as Key, () => read.abandon()));
+  const leave = requireValue(service.streams.enter(call.key as ValidKey, () => read.abandon()));
   keep(request.exchange as Exchange);
   try {
     await gate.events.listen((slice) => read.turns.run(slice));
@@ -93,7 +93,7 @@ async function stream(call: RouteCall, read: SlicedRead, from: FeedPosition): Pr
 }
 
 /** The key as it is now; undefined if it may not read the stream any more. */
-function keyNow({ key, request, service, tenant }: RouteCall): Key | undefined {
+function keyNow({ key, request, service, tenant }: RouteCall): ValidKey | undefined {
   const now = request.exchange?.credential();
   const isThere = tenant === null || service.tenants?.has(tenant) === true;
   if (now === undefined || now.id !== key?.id || !isThere) return undefined;
@@ -101,7 +101,7 @@ function keyNow({ key, request, service, tenant }: RouteCall): Key | undefined {
 }
 
 /** An approver without the scope `receipts` sees only what it may decide. */
-function maySee({ gate }: RouteCall, key: Key, { subject }: LedgerEvent): boolean {
+function maySee({ gate }: RouteCall, key: ValidKey, { subject }: LedgerEvent): boolean {
   if (key.scopes.has("receipts")) return true;
   const asking = subject?.asking;
   return asking !== undefined && gate.approvals.mayDecide(key.name, { asking }, Date.now());

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { TLSSocket } from "node:tls";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { SlicedRead } from "../admission/reads.ts";
-import type { Key } from "../keys/keys.ts";
+import type { ValidKey } from "../keys/keys.ts";
 import type { Session } from "../../../../console/src/server/mod.ts";
 import { requestId, traceIdOf } from "../telemetry/requests.ts";
 import type { Trace } from "../telemetry/traces.ts";
@@ -16,9 +16,9 @@ export interface Exchange {
   /** The header fields of the answer so far, in lower case. */
   readonly headers: Record<string, string>;
   /** Undefined until a valid key was found. */
-  key: Key | undefined;
+  key: ValidKey | undefined;
   /** Looks the key up again: it may have been revoked since, or the session of the console may have ended. */
-  credential: () => Key | undefined;
+  credential: () => ValidKey | undefined;
   /** The session of a request from the console. */
   session: Session | undefined;
   /** The tenant in the path; undefined if the path has none. */
@@ -60,7 +60,7 @@ export function exchangeOf(request: FastifyRequest, reply: FastifyReply): Exchan
   return request.exchange;
 }
 
-export function keyOf(request: FastifyRequest): Key | undefined {
+export function keyOf(request: FastifyRequest): ValidKey | undefined {
   return request.exchange?.key;
 }
 

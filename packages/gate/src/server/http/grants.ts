@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
 import { Decimal, readPath, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
-import type { Key } from "../keys/keys.ts";
+import type { ValidKey } from "../keys/keys.ts";
 import { grantJson, type GrantActResult, type GrantSource, type ShownGrant } from "../approvals/grant-desk.ts";
 import type { GrantRequest } from "../approvals/grants.ts";
 import { readBody, readFlag, readHash, requireValue, requireMembers, sendJson, BodyError } from "../request/body.ts";
@@ -37,7 +37,7 @@ export async function createGrant(call: RouteCall): Promise<unknown> {
     isPreview: readFlag("preview", members),
   }));
   const { wanted, from, isPreview } = requireValue(body);
-  const { name } = key as Key;
+  const { name } = key as ValidKey;
   const desk = gate.grants;
   if (isPreview)
     return inPlace(call, "short", async (read) =>
@@ -53,7 +53,7 @@ export async function createGrant(call: RouteCall): Promise<unknown> {
 export async function approveGrant({ gate, key, reply, request }: RouteCall): Promise<FastifyReply> {
   const hash = requireValue(readBody(request.body, ["hash"], (members) => readHash(members.get("hash"))));
   const { id } = request.params as { readonly id: string };
-  const decided = requireValue(await gate.grants.approve((key as Key).name, id, hash));
+  const decided = requireValue(await gate.grants.approve((key as ValidKey).name, id, hash));
   return sendJson(reply, JSON.stringify(await boundJson(gate, decided)));
 }
 
@@ -61,7 +61,7 @@ export async function approveGrant({ gate, key, reply, request }: RouteCall): Pr
 export async function revokeGrant({ gate, key, reply, request }: RouteCall): Promise<FastifyReply> {
   requireValue(readBody(request.body, [], () => undefined));
   const { id } = request.params as { readonly id: string };
-  const revoked = await gate.grants.revoke((key as Key).name, id);
+  const revoked = await gate.grants.revoke((key as ValidKey).name, id);
   return sendResult(reply, revoked, (made) => ({ ...decidedJson(made), status: "revoked" }));
 }
 

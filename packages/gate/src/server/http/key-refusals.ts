@@ -1,6 +1,6 @@
 import { limits, quote, refuse, type Refusal } from "../../../../core/src/wire/mod.ts";
 import { rateFields } from "../keys/rate.ts";
-import type { Key } from "../keys/keys.ts";
+import type { ValidKey } from "../keys/keys.ts";
 import type { Service } from "../service/service.ts";
 import type { Exchange } from "./exchange.ts";
 
@@ -11,7 +11,7 @@ export const noKey: Refusal = refuse(
 );
 
 /** The refusal of everything that the key of an agent's host may not do, because the agent itself can read that key. */
-export function refusalForKind({ kind, name }: Pick<Key, "kind" | "name">): Refusal {
+export function refusalForKind({ kind, name }: Pick<ValidKey, "kind" | "name">): Refusal {
   const may = "it may only check calls, wait for the approvals of its calls, and report their outcomes";
   return refuse("forbidden", `the key ${quote(name)} is of kind "${kind}": ${may}`);
 }

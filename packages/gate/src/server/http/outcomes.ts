@@ -9,7 +9,7 @@ import {
   type Refusal,
   type Result,
 } from "../../../../core/src/wire/mod.ts";
-import type { Key } from "../keys/keys.ts";
+import type { ValidKey } from "../keys/keys.ts";
 import type { OutcomeReport, ReportedOutcome } from "../outcomes/desk.ts";
 import { readBody, readOrRefuse, requireValue, requireMembers, BodyError } from "../request/body.ts";
 import { sendResult } from "./refusing.ts";
@@ -21,7 +21,7 @@ const digitsMax = 40;
 /** Handles POST /outcomes: records what became of a call that was let through. */
 export async function reportOutcome({ gate, key, request, reply }: RouteCall): Promise<FastifyReply> {
   const report = requireValue(readBody(request.body, ["receipt", "status", "amount", "ref"], outcomeIn));
-  const { name, scopes } = key as Key;
+  const { name, scopes } = key as ValidKey;
   const reporter = { name, mayLower: scopes.has("outcome") && !scopes.has("check") };
   const reported = await gate.outcomes.report(reporter, report);
   return sendResult(reply, reported, (done) => outcomeJson(report, done));

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { bad, good, limits, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
-import type { Key } from "../keys/keys.ts";
+import type { ValidKey } from "../keys/keys.ts";
 import type { Service } from "../service/service.ts";
 import type { Gate } from "../service/gate.ts";
 import { answerCheck } from "./check.ts";
@@ -117,7 +117,7 @@ async function decideCheck(check: ArrivedCheck): Promise<Result<string, Refusal>
 async function gateFor({ service, tenant, exchange }: ArrivedCheck): Promise<Result<Gate, Refusal>> {
   const { keys, root, tenants } = service;
   const { request, response } = exchange;
-  if (!keys.known.isUnchanged(exchange.key as Key)) {
+  if (!keys.known.isUnchanged(exchange.key as ValidKey)) {
     exchange.key = keys.known.find(request.headers.authorization);
     if (exchange.key === undefined) return bad(noKey);
   }

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { refuse } from "../../../../core/src/wire/mod.ts";
 import type { SlicedRead, ReadKind } from "../admission/reads.ts";
-import type { Key } from "../keys/keys.ts";
+import type { ValidKey } from "../keys/keys.ts";
 import { letGo, untilGone } from "./connection.ts";
 import type { Exchange } from "./exchange.ts";
 import { refuseWith } from "./refusing.ts";
@@ -19,7 +19,7 @@ export async function inPlace(
 ): Promise<unknown> {
   const exchange = request.exchange as Exchange;
   const gone = untilGone(reply.raw);
-  const entered = await service.reads.enter(kind, key as Key, gone);
+  const entered = await service.reads.enter(kind, key as ValidKey, gone);
   if (!entered.ok) return refuseWith(reply, entered.problem);
   const read = entered.value;
   exchange.read = read;

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Gate } from "../service/gate.ts";
-import type { Key, Scope } from "../keys/keys.ts";
+import type { ValidKey, KeyScope } from "../keys/keys.ts";
 import type { Service } from "../service/service.ts";
 import type { SlicedRead, ReadKind } from "../admission/reads.ts";
 
@@ -11,7 +11,7 @@ export interface RouteCall {
   /** The tenant in the path; null is the root. */
   readonly tenant: string | null;
   /** Undefined on /health, which needs no key. */
-  readonly key: Key | undefined;
+  readonly key: ValidKey | undefined;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
 }
@@ -40,9 +40,9 @@ export type HttpRoute = RouteForm &
 interface RouteForm {
   readonly method: "GET" | "POST";
   readonly path: string;
-  readonly scope: Scope | undefined;
+  readonly scope: KeyScope | undefined;
   /** Other scopes that also open it. */
-  readonly orScopes?: readonly Scope[];
+  readonly orScopes?: readonly KeyScope[];
   /** A read that mostly waits for others, so it has a place, but its handler runs in no turn. */
   readonly isApart?: true;
   /** A read whose handler itself takes a place, and turns. */

@@ -5,7 +5,7 @@ import { limits, quote, refuse, type Refusal } from "../../../../core/src/wire/m
 import { keep, type Stream } from "./connection.ts";
 import { Connections } from "./connections.ts";
 import { hasEscapedPath, refusalForBody, refusalForHead } from "./head.ts";
-import type { Key } from "../keys/keys.ts";
+import type { ValidKey } from "../keys/keys.ts";
 import { exchangeOf, keyOf, type Exchange } from "./exchange.ts";
 import { addConsole, admitSession, isVisit, type ConsoleAccess } from "./console.ts";
 import type { ConsoleDoor } from "./door.ts";
@@ -266,7 +266,7 @@ const notEscaped = refuse("not-found", "the path has a percent sign: write it wi
  * Returns why a key does not open the route. A key opens the root or one tenant. Everyone else gets the same 401,
  * whether or not the tenant exists. The root's administrators may use the admin routes of all tenants.
  */
-function refusalForKey(request: FastifyRequest, key: Key | undefined): Refusal | undefined {
+function refusalForKey(request: FastifyRequest, key: ValidKey | undefined): Refusal | undefined {
   const { scope, orScopes = [], forHosts = false } = request.routeOptions.config as RouteConfig;
   if (isUnknown(request)) return key === undefined ? noKey : undefined;
   if (scope === undefined) return undefined;

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { quote } from "../../../../core/src/wire/mod.ts";
-import type { Change } from "../../ledger/mod.ts";
+import type { RecordedChange } from "../../ledger/mod.ts";
 import type { AdminEvent } from "../policy/admin-event.ts";
 
 /** The act of a row that ends sessions of the console. */
@@ -38,7 +38,7 @@ export function endOfSessions(
 }
 
 /** A row that ends sessions. `at` is in milliseconds since the epoch. */
-type EndingRow = Pick<Change, "at" | "body" | "seq">;
+type EndingRow = Pick<RecordedChange, "at" | "body" | "seq">;
 
 /** The sessions that rows have ended, as far as they could still be open. */
 export class EndedSessions {

@@ -16,8 +16,8 @@ export { readFirstKeyDigest, loadFirstKey, type FirstKey } from "./first-key.ts"
 export { firstKeyFileFault, makeFirstKey } from "./first-row.ts";
 export { otherFirstKey, recordFirstKey } from "./first-key-note.ts";
 export { openOfflineKeys } from "./offline.ts";
-export { type KeyScope as Scope } from "./record.ts";
+export { type KeyScope } from "./record.ts";
 export { endOfSessions } from "./ended-sessions.ts";
-export { operatorKey, type ValidKey as Key } from "./known-keys.ts";
+export { operatorKey, type ValidKey } from "./known-keys.ts";
 export { KeyRing } from "./ring.ts";
 export { hasKeyForm, looksLikeKey } from "./token.ts";

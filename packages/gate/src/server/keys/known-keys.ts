@@ -1,4 +1,4 @@
-import type { Change } from "../../ledger/mod.ts";
+import type { RecordedChange } from "../../ledger/mod.ts";
 import type { Asker, Voter } from "../../../../core/src/approvals/mod.ts";
 import type { KeyKind } from "../../../../core/src/wire/mod.ts";
 import { operatorName } from "../policy/reserved-names.ts";
@@ -83,8 +83,8 @@ export class KnownKeys {
   readonly #people = new Set<string>();
   readonly #ended = new EndedSessions();
   /** The last row that was folded. `#folded` has all of them. */
-  #last: Change | undefined;
-  readonly #folded = new Map<number, Change>();
+  #last: RecordedChange | undefined;
+  readonly #folded = new Map<number, RecordedChange>();
 
   /**
    * @param firstKey SHA-256 in hex; undefined if there is none
@@ -124,7 +124,7 @@ export class KnownKeys {
   }
 
   /** The last row that was folded; undefined before the first. */
-  get last(): Change | undefined {
+  get last(): RecordedChange | undefined {
     return this.#last;
   }
 
@@ -134,7 +134,7 @@ export class KnownKeys {
   }
 
   /** Returns true if just this row was folded. */
-  hasFolded(change: Change): boolean {
+  hasFolded(change: RecordedChange): boolean {
     return isSame(this.#folded.get(change.seq), change);
   }
 
@@ -253,7 +253,7 @@ export class KnownKeys {
   }
 
   /** Folds the next row; an earlier one changes nothing. */
-  fold(change: Change): void {
+  fold(change: RecordedChange): void {
     const { seq, at, act, body } = change;
     if (seq <= this.lastRow) return;
     if (act === keysGroups) this.#setGroups(readStated(body));
@@ -312,7 +312,7 @@ function makersOf(changes: readonly KeyChange[], at: number): readonly string[] 
 /**
  * Returns true if both are the same row, read twice. A different row with the same number has another time or content.
  */
-export function isSame(one: Change | undefined, other: Change): boolean {
+export function isSame(one: RecordedChange | undefined, other: RecordedChange): boolean {
   return one?.seq === other.seq && one.at === other.at && one.act === other.act && one.body === other.body;
 }
 

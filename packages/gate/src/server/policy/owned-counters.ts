@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { recount, type Counter, type PolicySet } from "../../../../core/src/contract/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
-import { askOf, readCall, readCutInput, wholeText, type Leaf } from "../../../../core/src/record/entry/mod.ts";
+import { readJudgement, readCall, readCutInput, wholeText, type Leaf } from "../../../../core/src/record/entry/mod.ts";
 import { isVerdict } from "../../../../core/src/wire/mod.ts";
 
 /** A counter with the contracts that define how calls change it. */
@@ -57,7 +57,7 @@ export function recountRow(
     verdict,
     answered,
     rule: leaf.rule ?? "",
-    how: isErasedAsk ? "opened" : askOf(evidence)?.how,
+    how: isErasedAsk ? "opened" : readJudgement(evidence)?.how,
     isDone,
   });
 }

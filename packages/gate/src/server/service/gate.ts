@@ -1,5 +1,5 @@
 import type { MakeAdminEvent, AdminEvents } from "../policy/admin-event.ts";
-import type { Ledger, Scrubbed } from "../../ledger/mod.ts";
+import type { Ledger, ScrubResult } from "../../ledger/mod.ts";
 import type { Durable, Receipt } from "../../../../core/src/record/entry/mod.ts";
 import { good, type CheckRequest, type KeyKind, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import { compareWithAnchors, type AnchoredCheck } from "../anchoring/check.ts";
@@ -192,8 +192,8 @@ export class Gate implements AdminEvents {
     return this.#sequencer.batcher.exclusive(({ transaction }) => transaction.abort(), { anyClock });
   }
 
-  async #scrub(rewrite: boolean): Promise<Scrubbed> {
-    let left: Scrubbed = "later";
+  async #scrub(rewrite: boolean): Promise<ScrubResult> {
+    let left: ScrubResult = "later";
     const scrub = async ({ transaction }: TimedTransaction): Promise<void> => {
       await transaction.abort();
       left = await this.#options.ledger.scrub(rewrite);

@@ -8,5 +8,5 @@
  * May import: admin, admission, anchoring, approvals, core, http, keys, notify, policy, service, settings, telemetry.
  */
 export { readConfig, settings } from "./config.ts";
-export { serve, type RunningGate as Serving } from "./serve.ts";
+export { serve, type RunningGate } from "./serve.ts";
 export { openUnserved, type AskUnserved } from "./unserved.ts";

@@ -19,12 +19,17 @@ import {
   looksLikeKey,
   hasKeyForm,
   type ChangedKey,
-  type Key,
+  type ValidKey,
 } from "../../../../../packages/gate/src/server/keys/keys.ts";
 import type { KeyJson } from "../../../../../packages/core/src/wire/mod.ts";
 import { operatorKey } from "../../../../../packages/gate/src/server/keys/known-keys.ts";
 import { makeKey } from "../../../../../packages/gate/src/server/keys/token.ts";
-import { inspectLedger, openLedger, type Change, type Ledger } from "../../../../../packages/gate/src/ledger/mod.ts";
+import {
+  inspectLedger,
+  openLedger,
+  type RecordedChange,
+  type Ledger,
+} from "../../../../../packages/gate/src/ledger/mod.ts";
 import { root } from "../../../../support/gate-process.ts";
 import { engine, temporaryFolder } from "../../../../support/ledger-fixture.ts";
 import { sentencesOf } from "../../../../support/sentences.ts";
@@ -141,7 +146,7 @@ async function rotate(ring: KeyRing, name: string, body: object = {}): Promise<C
   return { ...made.value, key: made.value.key };
 }
 
-function find(ring: KeyRing, key: string): Key | undefined {
+function find(ring: KeyRing, key: string): ValidKey | undefined {
   return ring.known.find(`Bearer ${key}`);
 }
 
@@ -298,7 +303,8 @@ test("a gate forgets key changes that were lost with a server and follows the ro
   const [made, other, revoked] = await ledger.rows.changes(0);
   assert.ok(made !== undefined && other !== undefined && revoked !== undefined);
   let rows = [made, other];
-  const changes = (after: number): Promise<readonly Change[]> => Promise.resolve(rows.filter(({ seq }) => seq > after));
+  const changes = (after: number): Promise<readonly RecordedChange[]> =>
+    Promise.resolve(rows.filter(({ seq }) => seq > after));
   const gate = { appendAdminEvent: () => assert.fail() };
   const standby = { isShared: false, keyNotes: ledger.keyNotes, rows: { ...ledger.rows, changes } };
   const firstKey = hash("sha256", first, "hex");

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { voicesOf } from "../../../../../packages/core/src/approvals/mod.ts";
-import { addPerson, changeKey, KeyRing, type Key } from "../../../../../packages/gate/src/server/keys/keys.ts";
+import { addPerson, changeKey, KeyRing, type ValidKey } from "../../../../../packages/gate/src/server/keys/keys.ts";
 import { operatorKey } from "../../../../../packages/gate/src/server/keys/known-keys.ts";
 import { Clock } from "../../../../../packages/gate/src/server/policy/clock.ts";
 import { noContracts } from "../../../../../packages/gate/src/server/policy/contracts.ts";
@@ -46,7 +46,7 @@ async function open(t: TestContext): Promise<Bench> {
     assert.ok(
       (await addPerson(ring, { by: operatorKey, tenant: null }, Buffer.from(JSON.stringify({ name: person })))).ok,
     );
-  const keys = new Map<string, Key>([["operator", operatorKey]]);
+  const keys = new Map<string, ValidKey>([["operator", operatorKey]]);
   return {
     time,
     change: async (act, name, body, by = "operator") => {
