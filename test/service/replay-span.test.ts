@@ -159,12 +159,12 @@ suite("replay --contract over a part of a ledger", async () => {
     ] as const) {
       await using history = await openHistory({ folder: data });
       let least = Infinity;
-      const telling = { skipped: () => assert.fail(), passed: (seq: number) => void (least = Math.min(least, seq)) };
+      const telling = { onSkip: () => assert.fail(), onRow: (seq: number) => void (least = Math.min(least, seq)) };
       const decided: number[] = [];
       await decideAllAgain(
         history,
         { policySet: compiled(text), mode: undefined, span: { first: calls - 4, end: Infinity } },
-        { ...telling, decided: ({ leaf }) => void decided.push(leaf.seq) },
+        { ...telling, onDecision: ({ leaf }) => void decided.push(leaf.seq) },
       );
       assert.equal(least, first);
       assert.deepEqual(decided, [116, 117, 118, 119, 120]);

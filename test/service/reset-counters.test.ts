@@ -145,9 +145,9 @@ async function replayed({ data }: Site): Promise<string> {
     assert.deepEqual([notReplayable, counters.firstWrong], [0, undefined]);
     let [agreed, disagreed] = [0, 0];
     await compareWithItself(ledgerHistory(ledger), {
-      passed: () => undefined,
-      skipped: (seq, why) => assert.fail(`row ${seq}: ${why}`),
-      agreed: () => void (agreed += 1),
+      onRow: () => undefined,
+      onSkip: (seq, why) => assert.fail(`row ${seq}: ${why}`),
+      onAgreement: () => void (agreed += 1),
       differs: (_, { what, was, is }) => assert.fail(`${what}: ${was} ${is} ${(disagreed += 1)}`),
     });
     assert.equal(count, agreed);

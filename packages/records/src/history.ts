@@ -23,7 +23,7 @@ export interface History extends Pick<Rows<RecordedRow>, "scan"> {
   /** The body of GET /rules by its SHA-256 in hex; undefined if it is unavailable. */
   contractText(digest: string): Promise<string | undefined>;
   /** A contract that is compiled already, by the digest of its text. */
-  compiled?(digest: string): PolicySet | undefined;
+  findCompiled?(digest: string): PolicySet | undefined;
   /** True if a counter has met rows that are older than it; if the ledger's counters are known. */
   readonly hasOlder?: (digest: string) => boolean;
   /** The digest of a counter's key in effects, if the ledger's secret is available. */
@@ -34,7 +34,7 @@ export interface History extends Pick<Rows<RecordedRow>, "scan"> {
 export type OpenHistory = AsyncDisposable & History;
 
 /** The contracts that receipts name. */
-export type ContractSource = Pick<History, "compiled" | "contractText">;
+export type ContractSource = Pick<History, "findCompiled" | "contractText">;
 
 /** The source of receipts; the first one that is given counts. */
 export interface ReceiptSource {
@@ -115,7 +115,7 @@ export async function contractOf(
   named: string,
   options: CompileOptions = {},
 ): Promise<Result<PolicySet, readonly Diagnostic[]> | undefined> {
-  const known = options.probe === undefined ? history.compiled?.(named.replace(/^sha256:/, "")) : undefined;
+  const known = options.probe === undefined ? history.findCompiled?.(named.replace(/^sha256:/, "")) : undefined;
   if (known !== undefined) return good(known);
   const text = await history.contractText(named.replace(/^sha256:/, ""));
   if (text === undefined) return undefined;

@@ -21,9 +21,9 @@ export async function decidedAgain(
   await using history = await openHistory({ folder });
   let problem: string | undefined;
   await compareWithItself(history, {
-    passed: () => undefined,
-    agreed: () => undefined,
-    skipped: (seq, why) => (problem ??= onSkip(seq, why)),
+    onRow: () => undefined,
+    onAgreement: () => undefined,
+    onSkip: (seq, why) => (problem ??= onSkip(seq, why)),
     differs: ({ leaf }, difference) => (problem ??= `replay of row ${leaf.seq}: ${JSON.stringify(difference)}`),
   });
   return problem;

@@ -208,9 +208,9 @@ async function replayProblem(ledger: Serving["ledger"], before: readonly Row[]):
     keyDigest: (key: string) => ledger.keyDigest(key),
   };
   await compareWithItself(history, {
-    passed: () => undefined,
-    agreed: () => undefined,
-    skipped: (seq, why) => void (isLawful(seq, why) || (problem ??= `row ${seq} cannot be decided again: ${why}`)),
+    onRow: () => undefined,
+    onAgreement: () => undefined,
+    onSkip: (seq, why) => void (isLawful(seq, why) || (problem ??= `row ${seq} cannot be decided again: ${why}`)),
     differs: ({ leaf: { seq } }, difference) =>
       void (problem ??= `row ${seq} decided again: ${JSON.stringify(difference)}`),
   });

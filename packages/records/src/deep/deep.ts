@@ -22,13 +22,13 @@ export async function replayAndFold(ledger: LedgerHistory, passed: (seq: number)
   const verdicts = new ReplayTally();
   const counters = new StoredCounters(ledger);
   const replayed = await compareWithItself(ledgerHistory(ledger), {
-    passed,
+    onRow: passed,
     withoutInput,
-    agreed: (_, { unknown }) => {
+    onAgreement: (_, { unknown }) => {
       verdicts.countAgreement();
       counters.noteUnknown(unknown);
     },
-    skipped: (seq, why) => verdicts.countSkip(seq, why),
+    onSkip: (seq, why) => verdicts.countSkip(seq, why),
     differs: ({ leaf: { seq } }, difference) => verdicts.countDifference(seq, difference),
     settled: (row, outcome, settled) => {
       counters.note(outcome);

@@ -25,10 +25,10 @@ export async function decideExportAgain(
   };
   const verdicts = new ReplayTally();
   await compareWithItself(history, {
-    passed,
+    onRow: passed,
     withoutInput,
-    agreed: () => verdicts.countAgreement(),
-    skipped: (seq, why) => verdicts.countSkip(seq, why),
+    onAgreement: () => verdicts.countAgreement(),
+    onSkip: (seq, why) => verdicts.countSkip(seq, why),
     differs: ({ leaf: { seq } }, difference) => verdicts.countDifference(seq, difference),
   });
   return verdicts.summarize(size);

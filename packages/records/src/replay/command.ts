@@ -46,9 +46,9 @@ async function agreement(history: History, examples: number, json: boolean): Pro
   const shown: Disagreement[] = [];
   let [agreed, disagreements] = [0, 0];
   await compareWithItself(history, {
-    passed: (seq) => progress.at(seq),
-    skipped: (seq, why) => skips.add(seq, why),
-    agreed: () => void (agreed += 1),
+    onRow: (seq) => progress.at(seq),
+    onSkip: (seq, why) => skips.add(seq, why),
+    onAgreement: () => void (agreed += 1),
     differs: ({ leaf: { seq } }, difference: Difference) => {
       disagreements += 1;
       if (shown.length < examples) shown.push({ seq, difference });
@@ -82,9 +82,9 @@ async function comparison(history: History, options: ComparisonOptions): Promise
     history,
     { policySet: compiled.value, mode, span: await rowsWithin(history, wanted) },
     {
-      passed: (seq) => progress.at(seq),
-      skipped: (seq, why) => skips.add(seq, why),
-      decided: (recorded, again) => counts.add(recorded, again),
+      onRow: (seq) => progress.at(seq),
+      onSkip: (seq, why) => skips.add(seq, why),
+      onDecision: (recorded, again) => counts.add(recorded, again),
     },
   );
   if (field !== undefined && counts.withField === 0)

@@ -28,9 +28,9 @@ import {
 /** Receives the progress of a replay. */
 export interface ReplayObserver {
   /** A row was read. */
-  passed(seq: number): void;
+  onRow(seq: number): void;
   /** A row cannot be decided again. */
-  skipped(seq: number, why: string): void;
+  onSkip(seq: number, why: string): void;
 }
 
 export interface Agreement extends ReplayObserver, ReplayLedgerOptions {
@@ -39,7 +39,7 @@ export interface Agreement extends ReplayObserver, ReplayLedgerOptions {
    * its difference, or undefined to decide it without the input. By default none is decided again.
    */
   readonly withoutInput?: (policySet: PolicySet, recorded: ReceiptCheck) => Difference | string | undefined;
-  agreed(recorded: ReceiptCheck, again: Again): void;
+  onAgreement(recorded: ReceiptCheck, again: Again): void;
   differs(recorded: ReceiptCheck, difference: Difference): void;
   /** An outcome was settled again; undefined if a part of its call was erased. */
   readonly settled?: (row: RecordedRow, outcome: OutcomeAtRow, settled: OutcomeEffects | undefined) => void;
@@ -83,7 +83,7 @@ class SelfReplay {
 
   async run(): Promise<ReplayLedger> {
     for await (const { row, leaf, recorded } of rowsOf(this.#history, everyRow)) {
-      this.#observer.passed(row.seq);
+      this.#observer.onRow(row.seq);
       // A row that cannot be decided again still names the contract in force.
       if (leaf !== undefined) await this.#follow(leaf);
       if (recorded !== undefined) await this.#check(row, leaf, recorded);
@@ -123,20 +123,20 @@ class SelfReplay {
   }
 
   #skip({ seq }: RecordedRow, why: string): undefined {
-    this.#observer.skipped(seq, why);
+    this.#observer.onSkip(seq, why);
   }
 
   async #compare(policy: ActivePolicy, recorded: ReceiptCheck): Promise<Again | undefined> {
     const again = await decideAgain(this.#ledger, policy, recorded);
     const found = difference(recorded, again, this.#history);
     if (found === undefined) {
-      this.#observer.agreed(recorded, again);
+      this.#observer.onAgreement(recorded, again);
       return again;
     }
     const isOther = await this.#isOtherwise(policy, recorded, again);
     if (isOther === undefined) this.#observer.differs(recorded, found);
-    else if (isOther) this.#observer.agreed(recorded, again);
-    else this.#observer.skipped(recorded.leaf.seq, standsOnErased);
+    else if (isOther) this.#observer.onAgreement(recorded, again);
+    else this.#observer.onSkip(recorded.leaf.seq, standsOnErased);
     return undefined;
   }
 
@@ -196,7 +196,7 @@ function settledAgain(policySet: PolicySet, call: ReportedCall, ledger: ReplayLe
 }
 
 export interface Comparison extends ReplayObserver {
-  decided(recorded: ReceiptCheck, again: Again): void;
+  onDecision(recorded: ReceiptCheck, again: Again): void;
 }
 
 export interface Against {
@@ -220,7 +220,7 @@ export async function decideAllAgain(
   const ledger = new ReplayLedger(history, {
     uncounted: (_counter, row, at) => {
       if (otherKind(row) !== undefined) return row.leaf.includes('"act":"resume"') ? at : -1;
-      if (!uncounted.has(row.seq)) observer.skipped(row.seq, notCounted);
+      if (!uncounted.has(row.seq)) observer.onSkip(row.seq, notCounted);
       uncounted.add(row.seq);
       return -1;
     },
@@ -231,7 +231,7 @@ export async function decideAllAgain(
   ledger.start(policySet, from);
   let hasStarted = false;
   for await (const { row, leaf, recorded } of rowsOf(history, { first: from, end: span.end })) {
-    observer.passed(row.seq);
+    observer.onRow(row.seq);
     if (!hasStarted && row.seq >= span.first) await ledger.align(policySet, row.seq);
     hasStarted ||= row.seq >= span.first;
     if (hasStarted && recorded !== undefined) await decideOne(row, recorded);
@@ -242,11 +242,11 @@ export async function decideAllAgain(
   }
 
   async function decideOne({ seq }: RecordedRow, recorded: ReceiptCheck | string): Promise<void> {
-    if (typeof recorded === "string") return observer.skipped(seq, recorded);
-    if (recorded.cutInput !== undefined) return observer.skipped(seq, inputNotKept);
+    if (typeof recorded === "string") return observer.onSkip(seq, recorded);
+    if (recorded.cutInput !== undefined) return observer.onSkip(seq, inputNotKept);
     const policy = policyIn(policies, policySet, mode ?? recorded.leaf.mode);
     const again = await decideAgain(ledger, policy, recorded, { underAnother: true });
-    observer.decided(recorded, again);
+    observer.onDecision(recorded, again);
     ledger.tables.add(again.effects);
     if (again.answered === "ALLOW") called.add(again, recorded.leaf);
   }

@@ -159,7 +159,7 @@ export async function gateHistory(
     ...rows,
     rows: await ledger.signedSize(),
     contractText: async (digest) => (isInForce(digest) ? policySet.text : rows.contractText(digest)),
-    compiled: (digest) => (isInForce(digest) ? policySet : undefined),
+    findCompiled: (digest) => (isInForce(digest) ? policySet : undefined),
     keyDigest: ledger.keyDigest,
   };
 }

@@ -38,7 +38,7 @@ export type ReportRows = (request: ReportRequest, history: GateHistory, next: Ne
 export interface GateHistory extends Pick<Rows, "contractText" | "firstSince" | "scan"> {
   readonly rows: number;
   /** The contract with this digest if it is compiled already. */
-  compiled(digest: string): PolicySet | undefined;
+  findCompiled(digest: string): PolicySet | undefined;
   /** The digest of a counter's key in effects. */
   readonly keyDigest: (key: string) => string;
 }
