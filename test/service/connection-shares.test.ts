@@ -277,7 +277,7 @@ runScenarios("what the gate closes at the limit", [
     rule: "a stream whose client has left before it started leaves its place",
     options: { ...options, env: { SVC_CONNECTIONS: "1000" } },
     defect: [
-      { within: "findPosition", first: "await new Promise((resolve) => setTimeout(resolve, 50));" },
+      { within: "findStreamStart", first: "await new Promise((resolve) => setTimeout(resolve, 50));" },
       {
         within: "stream",
         module: "http/events",

@@ -155,7 +155,12 @@ runScenarios("streams of events", [
       again.close();
       whole.close();
     },
-    defect: { within: "isAfter", module: "events/event", find: "event.row > position.row", put: "event.row >= position.row" },
+    defect: {
+      within: "isAfter",
+      module: "events/event",
+      find: "event.row > position.row",
+      put: "event.row >= position.row",
+    },
   },
   {
     rule: "an id of another history is refused, and no event is sent",

@@ -30,7 +30,7 @@ export async function events(call: RouteCall): Promise<unknown> {
 /** @param read has a place until the stream has the events so far */
 async function follow(call: RouteCall, read: SlicedRead, after: string | undefined): Promise<FastifyReply> {
   const { gate, reply, request, service } = call;
-  const from = requireValue(await read.run(() => findPosition(gate, after)));
+  const from = requireValue(await read.run(() => findStreamStart(gate, after)));
   // A client whose stream ends connects again, and starts after its last event.
   const leave = requireValue(service.streams.enter(call.key as ValidKey, () => read.abandon()));
   keep(request.exchange as Exchange);
@@ -50,7 +50,7 @@ async function follow(call: RouteCall, read: SlicedRead, after: string | undefin
 }
 
 /** @returns the position after an event; without an id, after the last row of now */
-async function findPosition(gate: Gate, text: string | undefined): Promise<Result<FeedPosition, Refusal>> {
+async function findStreamStart(gate: Gate, text: string | undefined): Promise<Result<FeedPosition, Refusal>> {
   if (text === undefined) return good(await gate.events.end());
   if (text === "0") return good({ row: 0, index: Infinity });
   const id = readEventId(text);
