@@ -78,7 +78,7 @@ export function machine(): string {
 export function conclude(bench: string, measures: Measures): void {
   console.log();
   printTable([
-    ["measure", "value", "bar", "holds"],
+    ["measure", "value", "bar", "met"],
     ...Object.entries(measures).map(([name, { value, bar, holds }]) => [name, value, bar, holds ? "yes" : "NO"]),
   ]);
   const holds = Object.values(measures).every((measure) => measure.holds);

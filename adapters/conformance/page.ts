@@ -38,7 +38,7 @@ const head = `# Agent hosts
 | LiteLLM in front of a model | instead, a check where the tools run | [litellm.md](litellm.md) |
 | your own code that runs tool calls | the client, where your code runs them | [the clients](../../spec/client.md) |
 
-## What holds
+## Tests of the hosts
 
 A test runs each released host with a scripted model and a real gate, in all cases that apply: errors of the gate and of the hook, hostile
 calls, approvals, files of a project. A case is *closed* if nothing ran that the gate did not allow. It is *open* if another call ran, or

@@ -39,7 +39,7 @@ export function tables(results: Results): string {
     `Sessions that were seen before, 64 connections:`,
     seriesTable(peers, sizesOf(peers.map((peer) => peer.sessions)), (peer) => peer.sessions),
     table([
-      ["measure", "value", "bar", "holds"],
+      ["measure", "value", "bar", "met"],
       ...Object.entries(barsOf(results)).map(([name, { value, bar, holds }]) => [
         name.replaceAll("_", " "),
         String(value),
