@@ -81,7 +81,7 @@ async function post({ url }: Server, key: string, path: string, body: object): P
   return answer.json();
 }
 
-/** Milliseconds for a page of receipts, at many places of the ledger. */
+/** Milliseconds for a page of receipts, at many positions of the ledger. */
 async function pageTimes({ url }: Server, key: string): Promise<readonly number[]> {
   const times: number[] = [];
   for (let at = 1; at <= 40; at += 1) {

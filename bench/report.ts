@@ -31,7 +31,7 @@ export interface Interval {
 }
 
 /**
- * Returns the median with its 95 % confidence interval. The interval's ends are values of the sample, so that it holds
+ * Returns the median with its 95 % confidence interval. The interval's ends are values of the sample, so that it contains
  * for every distribution (the binomial law of the ranks, by its normal approximation).
  */
 export function medianInterval(values: readonly number[]): Interval {

@@ -1,7 +1,7 @@
 /**
  * Makes each package as `npm pack` takes it, in `dist/`: `node tools/build.ts [--to FOLDER] [NAME ...]`. Node does not
  * read types below `node_modules`, so each source becomes a JavaScript module at the same lines and columns, with blanks
- * in place of its types. Sources keep their places to each other. Files that a package's `files` names and its folder
+ * instead of its types. Sources keep their relative paths. Files that a package's `files` names and its folder
  * lacks are copied from the root of this repository.
  */
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
  * `npm start`: runs the gate, and ends it when npm has ended. npm runs a script in a shell, and a signal to npm ends only npm and that
- * shell: the gate would go on, with the port and the data folder. The same holds if npm is killed, on Windows too.
+ * shell: the gate would go on, with the port and the data folder. The same happens if npm is killed, on Windows too.
  */
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";

@@ -12,7 +12,7 @@ interface Reader {
 
 /**
  * Measures a check that reads a counter, of which many amounts were withdrawn: a person denied the calls. Beside it:
- * a fifth as many amounts that are still held, and the key whose calls were denied. Only the withdrawn amounts and that
+ * a fifth as many amounts that are still reserved, and the key whose calls were denied. Only the withdrawn amounts and that
  * key have bars.
  */
 export async function measureHolds(folder: string, count: number): Promise<Measures> {

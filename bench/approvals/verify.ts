@@ -15,7 +15,7 @@ interface Times {
 }
 
 /**
- * Compares the verification of a ledger of plain checks with that of a ledger in which every call was parked, asked
+ * Compares the verification of a ledger of plain checks with that of a ledger in which every call was parked, sent
  * again, approved and used, for each row and in turn.
  */
 export async function measureVerify(folder: string, rows: number): Promise<Measures> {
@@ -60,7 +60,7 @@ async function fillPlain(desk: Desk, count: number): Promise<void> {
   });
 }
 
-/** Each call makes four rows: it is parked, asked again, approved and used. Acts of one batch share a fifth. */
+/** Each call makes four rows: it is parked, sent again, approved and used. Acts of one batch share a fifth. */
 async function fillApproved(desk: Desk, count: number): Promise<void> {
   const calls = largeCalls("w", count);
   // No more may wait at once than the limits of open approvals let.

@@ -127,7 +127,7 @@ export function apart(places: readonly number[], least = 17): readonly number[] 
   return moved.map((place) => place - over);
 }
 
-/** Returns powers of ten that hold all values between the first and the last. */
+/** Returns powers of ten that bound all values between the first and the last. */
 export function powers(values: readonly number[]): readonly number[] {
   const above = values.filter((value) => value > 0);
   const from = Math.floor(Math.log10(Math.min(...above, 1e9)));

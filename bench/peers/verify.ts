@@ -50,7 +50,7 @@ export async function verify({ peer, server }: Started): Promise<readonly string
     await wait(100);
     recorded = await server.recorded();
   }
-  const missing = recorded < wanted ? [`its log holds ${recorded} of ${wanted} decisions`] : [];
+  const missing = recorded < wanted ? [`its log has ${recorded} of ${wanted} decisions`] : [];
   return [...disagreements(verdicts), ...missing];
 }
 

@@ -9,7 +9,7 @@ export interface Figures {
   readonly cycleMs: number;
   /** The additional time for each row. */
   readonly cycleMsPerRow: number;
-  /** The database's processor time for a batch, and for each of its rows, on the node that holds the rows. */
+  /** The database's processor time for a batch, and for each of its rows, on the node that has the rows. */
   readonly databaseMsPerBatch: number;
   readonly databaseMsPerRow: number;
   /** The same on the node that the gate talks to, if that is another one. */
@@ -53,7 +53,7 @@ export interface Plan {
   readonly split: readonly { readonly rank: number; readonly checksPerSecond: number; readonly ledgers: number }[];
   readonly gates: number;
   readonly shards: number;
-  /** The nodes that hold rows. */
+  /** The nodes that have rows. */
   readonly workers: number;
   /** The nodes that gates talk to, if the rows are on others. */
   readonly coordinators: number;

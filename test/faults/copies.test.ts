@@ -148,7 +148,7 @@ suite("starts on copies of a ledger", { tags: ["verify.walks-chain"] }, () => {
     assert.equal(await startAfter(t, cases[0] as Case, looksAtNothingSeen), "served");
   });
 
-  test("only the answers that clients hold reveal a folder put back with its pin", async (t) => {
+  test("only the answers that clients keep reveal a folder put back with its pin", async (t) => {
     const place = copiedLedgerIn(t);
     const { SVC_PIN: _, ...settings } = place.settings;
     const load = new Load();

@@ -137,8 +137,8 @@ function faultsOf(there: PostgresServer): void {
       assert.equal(await database.isReachable(), true);
     });
 
-    test("a gate loses the head if it holds it too long, and a waiting gate gets an error", async (t) => {
-      // The other gate connects and waits in vain for as long as the first one may hold the lock.
+    test("a gate loses the head if it keeps it too long, and a waiting gate gets an error", async (t) => {
+      // The other gate connects and waits in vain for as long as the first one may keep the lock.
       const within = { lock: 500, idleInTransaction: 6000 };
       const database = await openPostgres({ url: there.url(), within });
       t.after(() => database.close());

@@ -119,7 +119,7 @@ function approvals(there: PostgresServer, databases: Databases): void {
       assert.equal((await other.asks(more)).verdict, "BLOCK", "1,200 of 2,500 are held");
     });
 
-    test("R8: what parked calls hold is the same at both gates, and ends at both", async (t) => {
+    test("R8: the amounts that parked calls reserve are the same at both gates, and end at both", async (t) => {
       const contract = payments.replace(
         "rules:\n",
         `rules:
@@ -188,7 +188,7 @@ function approvals(there: PostgresServer, databases: Databases): void {
       assert.equal((await other.asks(naming(approval.id))).verdict, "ESCALATE", "anna no longer speaks for finance");
     });
 
-    test("a denial at one gate holds at the other, also after an erasure of another call", async (t) => {
+    test("a denial at one gate applies at the other, also after an erasure of another call", async (t) => {
       const [one, other] = await twoDesks(t, await databases.create());
       const { approval } = await one.asks(large);
       const parked = await one.asks({ ...large, session_id: "s2", tool_input: { amount: 1100, to: "x" } });

@@ -1,5 +1,5 @@
 /**
- * Goal: an operator's set-up holds. The serving role can add but not change rows; one tenant's connection sees nothing
+ * Goal: an operator's set-up works. The serving role can add but not change rows; one tenant's connection sees nothing
  * of another's; the schema changes under running gates; a database that would lose receipts is refused. Method: each is
  * tried on the test's own server, and next to each the actions that must still work.
  */

@@ -1,6 +1,6 @@
 /**
  * Goal: gates that share a ledger decide as one. Counters stay exact under concurrent load, a reload or revocation at
- * one gate holds for all, and a later version can take over. Method: gates as processes on the run's PostgreSQL,
+ * one gate applies to all, and a later version can take over. Method: gates as processes on the run's PostgreSQL,
  * each with a wrong clock; independent code sums their rows again.
  */
 import assert from "node:assert/strict";

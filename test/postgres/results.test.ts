@@ -207,7 +207,7 @@ function onEngine(name: string, engineOf: Engine): void {
         assert.deepEqual(await judged(ledger, engineOf, join(temporaryFolder(t), "export")), all("result 7"));
       });
 
-    control("positive control: all verifiers accept a result in the same place with the right check", async (t) => {
+    control("positive control: all verifiers accept a result in the same row with the right check", async (t) => {
       const ledger = await engineOf.open(t);
       await fill(ledger);
       await addResult(ledger, 1);

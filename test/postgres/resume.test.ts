@@ -1,7 +1,7 @@
 /**
  * Goal: a restored database continues as a folder does: no gate starts on it behind the pin, the loss is a row, and
  * counters are unknown for every gate until a person resets them. Method: a database is copied as a backup would, its
- * gate answers more calls, and the copy is served in its place, on the run's server.
+ * gate answers more calls, and the copy is served instead, on the run's server.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";

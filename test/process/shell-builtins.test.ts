@@ -91,7 +91,7 @@ const bash = spawnSync("bash", ["-c", "compgen -b"], { encoding: "utf8" });
 const hasBash = bash.error === undefined && bash.status === 0;
 const all = [...Object.values(ways).flat(), ...grammar];
 
-/** Returns the text with this variable, and the place at which it can be seen. */
+/** Returns the text with this variable, and the position at which it can be seen. */
 function textWith(way: string, name: string, shown = ":"): string {
   const text = way
     .replace("NEW ", "")

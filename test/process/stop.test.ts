@@ -1,6 +1,6 @@
 /**
  * Goal: a stopping gate answers and records the waiting calls, and a gate with a fault answers nothing more. Method:
- * processes with signals; modules loaded before the gate hold up the ledger or break it.
+ * processes with signals; modules loaded before the gate delay the ledger or break it.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -57,7 +57,7 @@ Ledger.prototype.begin = async function () { if (isAsked) { n += 1; ${text} } re
   return { ...gate, folder };
 }
 
-/** Returns code that holds the first batch until SIGUSR2, and logs every call and the signal to stop. */
+/** Returns code that delays the first batch until SIGUSR2, and logs every call and the signal to stop. */
 function held(signal: string): readonly [text: string, first: string] {
   const first = `const released = new Promise((resolve) => process.once("SIGUSR2", resolve));
 const submit = Sequencer.prototype.submit;

@@ -1,5 +1,5 @@
 /**
- * Goal: a commit's subject says what changed, and names no place of one machine. Method: read the subjects of all commits
+ * Goal: a commit's subject says what changed, and names no path of one machine. Method: read the subjects of all commits
  * after the one that added this file. The rules are tried on examples, and the choice of commits on small repositories.
  */
 import assert from "node:assert/strict";
@@ -86,7 +86,7 @@ suite("the subjects of commits", () => {
   const commits = commitsAfter(root, self);
   const unknown = typeof commits === "string" && commits;
 
-  test("no commit's subject names a place of one machine", { skip: unknown }, () => {
+  test("no commit's subject names a path of one machine", { skip: unknown }, () => {
     assert.deepEqual(typeof commits === "string" ? commits : commits.flatMap(faultsOf), []);
   });
 

@@ -20,7 +20,7 @@ const step = 100;
 const documents = "documents";
 /** The changelog and the decisions are records: they only grow. */
 const document = /^(?!CHANGELOG\.md$|docs\/decisions\/).*\.md$/;
-/** Conformance folders hold tests. */
+/** Conformance folders contain tests. */
 const source =
   /^(packages\/[^/]+(?=\/src\/)|(?:clients|adapters)(?!\/conformance\/))(?!.*\/generated\/).*\.(?:m?ts|mjs|py|css)$/;
 

@@ -209,7 +209,7 @@ control("positive control: a rule, a row or a paragraph that lost its id is repo
   assert.deepEqual(placesWithoutId(places, without("service.opening")), ["0"]);
 });
 
-control("positive control: an id whose place is gone is reported", () => {
+control("positive control: an id whose section is gone is reported", () => {
   const places = placesIn(doctoredMarkdown.replace("2. Another rule.\n", ""));
   assert.deepEqual(idsWithoutPlace(places, doctoredList), ["service.two names 1.2"]);
 });

@@ -174,7 +174,7 @@ function proseOf(markdown: string): string {
   return markdown.replaceAll(/^(`{3,}|~{3,})[\s\S]*?^\1/gm, "");
 }
 
-/** Returns the targets of links in Markdown that lead to a place in the repository. */
+/** Returns the targets of links in Markdown that lead to a path in the repository. */
 function linksOf(markdown: string): string[] {
   const prose = proseOf(markdown).replaceAll(/`[^`\n]*`/g, "");
   const links = prose.matchAll(/\]\(\s*<?([^)\s>]+)>?(?:\s+"[^"]*")?\s*\)|^\[[^\]]+\]:\s*<?(\S+?)>?\s*$/gm);

@@ -1,6 +1,6 @@
 /**
  * Goal: the compiler and the linter enforce the walls between the modules, and a pure module cannot use what it must not
- * have. Method: both run, as configured here, on temporary modules that hold one doctored file each; the error must be
+ * have. Method: both run, as configured here, on temporary modules that contain one doctored file each; the error must be
  * the wall's own. Next to each, an allowed file must pass.
  */
 import assert from "node:assert/strict";

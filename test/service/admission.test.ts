@@ -1,6 +1,6 @@
 /**
  * Goal: a caller that asks too often, too slowly or too much gets a cheap refusal and takes nothing from the others.
- * Method: gates in this process with a ledger that is held, keys with rates, and slow raw connections.
+ * Method: gates in this process with a ledger that waits, keys with rates, and slow raw connections.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";

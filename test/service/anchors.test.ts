@@ -1,6 +1,6 @@
 /**
  * Goal: anchors do not change a gate's answers, the gate shows who vouches for which row, and it does not start behind
- * them. Method: real gates with a witness and sinks of this test. A witness is held up in the middle of its answer; the
+ * them. Method: real gates with a witness and sinks of this test. A witness is stopped in the middle of its answer; the
  * order of events shows that nobody waits for it. The control for a refused start is a gate without anchors.
  * UPDATE_GOLDEN=1 rewrites the sentences.
  */

@@ -1,6 +1,6 @@
 /**
- * Goal: a contract can limit what waits for a person, because `counters.x.held` is exactly what parked calls hold.
- * Method: a gate over HTTP, with a contract that limits what one session holds. The model of approvals compares the
+ * Goal: a contract can limit what waits for a person, because `counters.x.held` is exactly what parked calls reserve.
+ * Method: a gate over HTTP, with a contract that limits what one session reserves. The model of approvals compares the
  * values in random histories (test/faults/campaigns/approvals-model.test.ts). Positive controls: planted defects.
  */
 import assert from "node:assert/strict";
@@ -139,7 +139,7 @@ runScenarios("what parked calls hold", [
 ]);
 
 suite("svc-gate explain", () => {
-  test("it names the receipts that hold an amount now, and none whose approval has ended", async (t) => {
+  test("it names the receipts that reserve an amount now, and none whose approval has ended", async (t) => {
     const desk = await startDesk(t, { contract: limiting });
     const [first, second] = [await desk.asks(call(1200, "s1")), await desk.asks(call(1100, "s1", "v"))];
     await desk.decides("anna", first.approval.id, "deny");
@@ -167,7 +167,7 @@ suite("svc-gate explain", () => {
   });
 });
 
-suite("the ledger of a contract that reads what parked calls hold", () => {
+suite("the ledger of a contract that reads what parked calls reserve", () => {
   test("it verifies, also after a reload, and each row is decided again to the same answer", async (t) => {
     const desk = await startDesk(t, { contract: counting });
     const id = await approved(desk, call(1200, "s1"));

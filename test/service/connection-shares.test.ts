@@ -1,5 +1,5 @@
 /**
- * Goal: one key cannot keep the others out, however it holds its connections. Method: raw sockets that never close their
+ * Goal: one key cannot keep the others out, however it uses its connections. Method: raw sockets that never close their
  * own side fill a small gate in every way there is; then another key asks once on each of 20 connections of its own,
  * and the gate never keeps more connections than its setting says. The gate destroys a connection that it refuses.
  * Positive control: each scenario fails on a gate with a planted defect.
@@ -313,7 +313,7 @@ runScenarios("what the gate closes at the limit", [
 ]);
 
 /**
- * Lets five keys of a tenant hold all connections, then a key of the root ask.
+ * Lets five keys of a tenant use all connections, then a key of the root ask.
  *
  * @returns how many connections the tenant keeps
  */

@@ -66,7 +66,7 @@ control(
   },
 );
 
-test("a key that holds all connections but the reserve loses an idle one to its own next one", async (t) => {
+test("a key that uses all connections but the reserve loses an idle one to its own next one", async (t) => {
   const gate = await startGate(t, { flags: { connections: "3" } });
   const ours = await fill(t, { port: gate.port, count: 2, bytes: "" });
   for (const line of ours) assert.equal(await line.ask(), 200);

@@ -1,5 +1,5 @@
 /**
- * Goal: `verify --deep` never calls an honest ledger wrong if rows were erased that a counter was folded from, or that held an
+ * Goal: `verify --deep` never calls an honest ledger wrong if rows were erased that a counter was folded from, or that reserved an
  * amount before the counter came into force (finding P8). Method: reloads add and remove a counter, and rows are erased.
  * Positive control: a planted defect makes the same ledger differ.
  */

@@ -1,5 +1,5 @@
 /**
- * Goal: a counter that comes into force later counts what open approvals hold, and no row records these amounts. `verify
+ * Goal: a counter that comes into force later counts what open approvals reserve, and no row records these amounts. `verify
  * --deep` counts them again. Method: a gate parks a call and starts again with a counter of its amount. Then the amount is
  * changed in the file, which the walk over the chain cannot notice. An untouched ledger is the control.
  */
@@ -54,7 +54,7 @@ const forgeries: readonly (readonly [title: string, sql: string, expected: strin
   ],
 ];
 
-suite("`verify --deep` on amounts that are held under a later counter", async () => {
+suite("`verify --deep` on amounts that are reserved under a later counter", async () => {
   const pristine = await written({ after }, [uncounted, payments]);
 
   test("an untouched ledger agrees, also if no row names the last contract, or if the counter left again", async (t) => {

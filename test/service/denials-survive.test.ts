@@ -1,5 +1,5 @@
 /**
- * Goal: a person's no holds as long as it says, also after its call is erased (finding P11). Method: calls are denied at one
+ * Goal: a person's no applies as long as it says, also after its call is erased (finding P11). Method: calls are denied at one
  * gate in each scope, their rows are erased, and another gate is asked. Positive control: a gate with a planted defect; and
  * verification notices each change of what the table keeps of an erased denial.
  */

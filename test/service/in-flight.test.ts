@@ -1,5 +1,5 @@
 /**
- * Goal: contracts/payments.yaml holds the budget over HTTP when payments are checked together against the same facts,
+ * Goal: contracts/payments.yaml keeps the budget over HTTP when payments are checked together against the same facts,
  * with and without the facts' timestamp. Method: a gate of its own and simultaneous calls. Control: the same contract
  * without its rule on calls in flight lets both through.
  */

@@ -50,7 +50,7 @@ function checkWith(gate: Gate, key: string, tool = "note.add"): Promise<Answer> 
   return check(gate, { tool_name: tool, tool_input: {} }, { authorization: `Bearer ${key}` });
 }
 
-test("each creation, rotation or revocation of a key is a row and holds for the next request", async (t) => {
+test("each creation, rotation or revocation of a key is a row and applies to the next request", async (t) => {
   const gate = await startGate(t);
   const admin = operatorKey(gate.folder);
   const made = await act(gate, admin, "/admin/keys", {

@@ -268,7 +268,7 @@ async function code(
   return status === 200 ? undefined : body.code;
 }
 
-/** Fills the queue behind a call that waits for the held ledger; returns undefined if the queue took all. */
+/** Fills the queue behind a call that waits for the paused ledger; returns undefined if the queue took all. */
 async function queued(
   gate: Running,
   t: TestContext,

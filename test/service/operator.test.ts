@@ -1,6 +1,6 @@
 /**
  * Goal: a command reports a gate that does not answer and a missing key. Method: servers that accept a request and
- * never answer it, or never end the answer, in place of a gate at a URL and of the gate that a data folder names.
+ * never answer it, or never end the answer, instead of a gate at a URL and of the gate that a data folder names.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -445,7 +445,7 @@ suite("outcomes", () => {
     assert.equal((await ask(till, "/ledger/verify")).json.ok, true);
   });
 
-  test("the key of the environment can report what it asked", async (t) => {
+  test("the key of the environment can report outcomes of its calls", async (t) => {
     const till = await startTill(t);
     assert.ok(key.length > 0);
     assert.equal((await till.reports("asker", await till.pays(1), "done", { ref: "1" })).status, 200);

@@ -18,7 +18,7 @@ async function asksSpelled(desk: Desk, call: object, spelling: string): Promise<
   return (await ask(desk, "/check", { method: "POST", headers, body })).json;
 }
 
-/** Payments whose budget holds many questions about one call. */
+/** Payments whose budget permits many questions about one call. */
 const contract = payments.replace("> 2500", "> 250000");
 const anySession = contract.replace("approval: { by: [finance] }", "approval: { by: [finance], sessions: any }");
 

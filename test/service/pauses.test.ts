@@ -76,7 +76,7 @@ interface Crowd {
 async function crowd(t: TestContext, pause?: Gate["admission"]["pause"]): Promise<Crowd> {
   const gate = await startGate(t);
   const authorization = `Bearer ${await keyFor(gate, '{"name":"prometheus","scopes":["metrics"]}')}`;
-  standingClock(t); // The test holds a batch for longer than one takes, and no call is refused for that.
+  standingClock(t); // The test delays a batch for longer than one takes, and no call is refused for that.
   if (pause !== undefined) t.mock.method(gate.gate.admission, "pause", pause);
   const batches = stepping(gate, t);
   atEnd(t, batches.all);

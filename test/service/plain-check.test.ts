@@ -126,7 +126,7 @@ function patiently({ gate, port }: Running, bytes: string | Uint8Array): Promise
     const watch = async (): Promise<void> => {
       while (quiet < 10 && !socket.destroyed) {
         await wait(40);
-        // A process that the machine holds up may take one turn in this time, and an answer takes several.
+        // A process that the machine delays may take one turn in this time, and an answer takes several.
         for (let turn = 0; turn < 20; turn += 1) await new Promise((next) => setImmediate(next));
         quiet = gate.isIdle && !socket.connecting ? quiet + 1 : 0;
       }
@@ -147,7 +147,7 @@ function withoutDrawn(text: string): string {
     .replace(/^Date: .*$/gim, "Date: -")
     .replace(/^x-request-id: [\w-]{12}-[0-9a-z]+\r$/gim, "x-request-id: -\r")
     .replace(/"hash":"[0-9a-f]{64}"/g, '"hash":"-"')
-    .replace(/\{"receipts":[^]*/, "receipts"); // They have hashes and salts in many places.
+    .replace(/\{"receipts":[^]*/, "receipts"); // They have hashes and salts in many members.
 }
 
 /** Sends the shapes in groups that are in flight together; each group is compared in its own order. */
@@ -223,7 +223,7 @@ test("hostile and odd requests get the same bytes on the fast path and from Fast
 test("random mutations of a check get the same bytes on the fast path and from Fastify", async (t) => {
   const [seed, cases] = [seedOf("PLAIN_CHECK_SEED", 20_261_123), 400];
   printSeed(t, { cases, seed, variable: "PLAIN_CHECK_SEED" });
-  // The valve would hold refusals back for longer than the test waits for an answer.
+  // The valve would delay refusals for longer than the test waits for an answer.
   t.mock.method(Valve.prototype, "pass", (action: () => void) => (action(), true));
   const sent = mutations(seed, cases);
   const found = await both(t, sent, {}, 40);

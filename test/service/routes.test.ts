@@ -224,7 +224,7 @@ const strange = [
 ];
 
 test(
-  `a receipt holds input and snapshot as they were sent, and its hashes can be recomputed`,
+  `a receipt contains input and snapshot as they were sent, and its hashes can be recomputed`,
   {
     tags: [
       "receipt.fields",

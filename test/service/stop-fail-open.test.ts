@@ -1,7 +1,7 @@
 /**
  * Goal: what SECURITY.md, the guides and the clients say of `fail_open`: a stop blocks such a client, and the end of its
  * key does not. Method: the JavaScript client, with and without `failOpen`, asks a gate while its key is stopped, and
- * after the key is revoked; the vectors hold the Python client to the same outcomes.
+ * after the key is revoked; the vectors require the same outcomes of the Python client.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

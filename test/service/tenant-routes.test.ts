@@ -165,7 +165,7 @@ async function assertOwnStops({ by, verdicts, desk }: Bench): Promise<void> {
   assert.doesNotMatch((await by("blue-person", "/t/blue/stop")).text, /acme/);
   assert.equal((await by("acme-admin", "/t/acme/admin/stop/lift", { scope: "all" })).status, 200);
   assert.deepEqual(await verdicts(), { root: "ALLOW", acme: "ALLOW", blue: "ALLOW" });
-  // The root's stop of every call is in force in each tenant. There it is seen, but only the root lifts it.
+  // The root's stop of every call applies in each tenant. There it is seen, but only the root lifts it.
   assert.equal((await by("root-person", "/admin/stop", { scope: "all", why: "everything" })).status, 200);
   assert.deepEqual(await verdicts(), { root: "BLOCK", acme: "BLOCK", blue: "BLOCK" });
   assert.equal((await by("acme-admin", "/t/acme/admin/stop/lift", { scope: "all" })).status, 409);
@@ -213,7 +213,7 @@ suite("routes below a tenant's path", { concurrency: 2 }, () => {
     assert.match(found.join("\n"), /GET \/admin\/persons shows/);
   });
 
-  test("[issue 30, item 8] a tenant's stop holds in that tenant alone, and nobody there lifts the root's", async (t) => {
+  test("[issue 30, item 8] a tenant's stop applies in that tenant alone, and nobody there lifts the root's", async (t) => {
     await assertOwnStops(await startBench(t));
   });
 

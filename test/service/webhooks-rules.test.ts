@@ -1,5 +1,5 @@
 /**
- * Goal: each rule of webhooks holds, and each protection against a hostile server or a careless file works. Method: gates
+ * Goal: each rule of webhooks is true, and each protection against a hostile server or a careless file works. Method: gates
  * over HTTP that send to a server of this process. Positive control: the same scenario fails with a planted defect.
  */
 import assert from "node:assert/strict";

@@ -44,7 +44,7 @@ export async function runAgent(words: readonly string[], options: AgentOptions =
   return { code: code ?? signal ?? "unknown", ...output };
 }
 
-/** A server on loopback in place of a gate. It ends with the test. */
+/** A server on loopback instead of a gate. It ends with the test. */
 export async function startFakeGate(
   t: Pick<TestContext, "after">,
   handle: Parameters<typeof createServer>[1],

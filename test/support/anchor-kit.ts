@@ -263,7 +263,7 @@ export function grow({ anchors }: Opened, log: FakeLog, rows: number): void {
   anchors.follow({ size: log.size });
 }
 
-/** Waits until the condition holds; the test's own time limit is the bound. */
+/** Waits until the condition is true; the test's own time limit is the bound. */
 export async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 2));
 }

@@ -1,4 +1,4 @@
-/** Clients that are broken on purpose, each in one place: the table of cases must notice every one. */
+/** Clients that are broken on purpose, each in one function: the table of cases must notice every one. */
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";

@@ -50,7 +50,7 @@ export function contractText(parts: Parts = {}, name = "c"): string {
   ].join("");
 }
 
-/** Returns a contract whose only rule BLOCKs if the condition holds; facts are required. */
+/** Returns a contract whose only rule BLOCKs if the condition is true; facts are required. */
 export function conditionText(condition: string, parts: Parts = {}): string {
   const rules = `[{ rule: r, on: t, when: ${JSON.stringify(condition)}, verdict: BLOCK, reason: fired }]`;
   return contractText({ requires: "platform.present", rules, ...parts });
@@ -133,7 +133,7 @@ export function judge(policySet: PolicySet, call: Call = {}): Decision {
   );
 }
 
-/** Returns whether the condition holds for the call, or an error's message. */
+/** Returns whether the condition is true for the call, or an error's message. */
 export function holds(condition: string, call: Call = {}, parts: Parts = {}): boolean | string {
   const decision = judge(compile(conditionText(condition, parts)), { platform: snapshot, ...call });
   assert.equal(decision.defect, undefined, `a defect on ${condition}`);

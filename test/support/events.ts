@@ -19,7 +19,7 @@ export interface Stream {
   readonly close: () => void;
 }
 
-/** Opens a stream of events with an API key, or with other header fields in its place. */
+/** Opens a stream of events with an API key, or with other header fields instead. */
 export async function openStream(
   { address, patienceMs = usual }: Pick<Desk, "address"> & { readonly patienceMs?: number },
   key: string,

@@ -95,7 +95,7 @@ function labelsText(labels: Sample["labels"]): string {
   return JSON.stringify(Object.entries(labels).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Checks that buckets grow, that the last holds all, and that each series has its sum. */
+/** Checks that buckets grow, that the last contains all, and that each series has its sum. */
 function* histogramFaults({ name, samples }: Family): Generator<string> {
   const groups = Map.groupBy(samples, ({ labels }) => labelsText({ ...labels, le: "" }));
   for (const [labels, group] of groups) {

@@ -22,7 +22,7 @@ export interface GrowthOptions {
   readonly length: number;
   /** If the longer text takes less time, in milliseconds, it is not measured more closely. */
   readonly leastMs: number;
-  /** In place of a measurement: the milliseconds for a text. */
+  /** Instead of a measurement: the milliseconds for a text. */
   readonly timeOf?: (text: string) => number;
 }
 

@@ -1,4 +1,4 @@
-/** Holds the tools that a released host offers against the ready contract for it. */
+/** Compares the tools that a released host offers with the ready contract for it. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -2,7 +2,7 @@ import { DatabaseSync } from "node:sqlite";
 
 /**
  * The meaning of each byte of a SQLite file, by the file format (sqlite.org/fileformat2.html), as far as a small ledger
- * uses it. SQLite itself is asked only for the first page of each tree.
+ * uses it. SQLite itself only gives the first page of each tree.
  */
 
 /**

@@ -175,7 +175,7 @@ export async function fail(ledger: Ledger, at = at0 + failedRow * 1000): Promise
   await transaction.commit();
 }
 
-/** Appends a call that waits for a person. It holds an amount, and its answer is recorded for repeats. */
+/** Appends a call that waits for a person. It reserves an amount, and its answer is recorded for repeats. */
 export async function park(ledger: Ledger): Promise<Approval> {
   const transaction = await ledger.begin();
   const row = transaction.head.seq + 1;

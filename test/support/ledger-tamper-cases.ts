@@ -73,7 +73,7 @@ const tables: readonly Table[] = [
     name: "holds",
     key: ["counter", "key", "at", "seq"],
     columns: ["seq", "counter", "key", "at", "amount"],
-    // The row that holds it, or the row that ended another approval.
+    // The row that reserves it, or the row that ended another approval.
     rows: () => [openRow, deniedRow + 1],
   },
   {
@@ -188,7 +188,7 @@ function* columnChanges(table: Table, row: Row, column: string, rows: readonly n
   }
 }
 
-/** A receipt moved before the first is noticed there, or as missing at its old place, like one moved elsewhere. */
+/** A receipt moved before the first is noticed there, or as missing at its old position, like one moved elsewhere. */
 function whereMoved(group: string, value: bigint, rows: readonly number[]): readonly number[] {
   if (group === "receipts.seq" && value < 1n) return [1, ...rows];
   return group === "effects.seq" ? [...rows, Number(value)] : rows;

@@ -5,7 +5,7 @@ import { limits } from "../../packages/core/src/wire/mod.ts";
 import { check, requestText, type Running } from "./gate.ts";
 import { Line } from "./lines.ts";
 
-// The limits of `limits.ts` that hold under load: each returns the error found past the limit, or undefined.
+// The limits of `limits.ts` that apply under load: each returns the error found past the limit, or undefined.
 
 const call: QueuedCall = { caller: { keyName: "a" }, bytes: 0 };
 
@@ -77,7 +77,7 @@ function stillValve(): { readonly valve: Valve; readonly advance: (ms: number) =
   return { valve, advance };
 }
 
-/** Asks for a page that no buffer on the way can hold, and reads it after this time; returns whether it was cut off. */
+/** Asks for a page that no buffer on the way can keep, and reads it after this time; returns whether it was cut off. */
 export async function slowReader(gate: Running, pauseMs: number): Promise<string | undefined> {
   const large = JSON.stringify({ tool_name: "note.add", tool_input: { text: "x".repeat(limits.bodyBytesMax - 100) } });
   for (let n = 0; n < 64; n += 1) await check(gate, large);

@@ -23,7 +23,7 @@ export interface TestProvider {
   forge: ((claims: Claims) => Claims) | undefined;
   /** Signs the forged ID tokens with another key. */
   signer: KeyObject;
-  /** Answers a request in place of the provider, if it returns true. */
+  /** Answers a request instead of the provider, if it returns true. */
   intercept: ((request: IncomingMessage, response: ServerResponse) => boolean) | undefined;
   /** Registers the gate. Call it once, before the first sign-in. */
   readonly register: (gate: Reached, options?: RegisterOptions) => void;

@@ -130,7 +130,7 @@ export class Shell {
     return ended.stdout + ended.stderr;
   }
 
-  /** Starts a server in place of the previous one, and waits until it listens. @returns its output so far */
+  /** Starts a server instead of the previous one, and waits until it listens. @returns its output so far */
   async serve(command: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
     await this.stop();
     const options = { cwd: this.cwd, env: { ...this.#env, ...env }, detached: true } as const;

@@ -1,6 +1,6 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 
-/** The folders of test/ that hold tests; test/support holds their helpers. The order is that of CONTRIBUTING.md. */
+/** The folders of test/ that contain tests; test/support contains their helpers. The order is that of CONTRIBUTING.md. */
 export const rings = ["unit", "service", "process", "postgres", "faults", "repository"] as const;
 export type Ring = (typeof rings)[number];
 

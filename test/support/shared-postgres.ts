@@ -46,7 +46,7 @@ export async function askForPostgres(): Promise<Offer | undefined> {
 }
 
 /**
- * Returns a place for the folder of a run: in memory if there is enough room. PostgreSQL flushes all changes before it
+ * Returns a path for the folder of a run: in memory if there is enough room. PostgreSQL flushes all changes before it
  * drops a database, which takes seconds on a busy disk.
  */
 export function fastFolder(): string {

@@ -149,7 +149,7 @@ export function storeCounters(name: string, { open }: Pick<Engine, "open">): voi
       assert.deepEqual(await valueOf(store, "n"), "0.5");
     });
 
-    test("a held amount counts until it is released, and an event until it is taken back, which happens once", async (t) => {
+    test("a reserved amount counts until it is released, and an event until it is taken back, which happens once", async (t) => {
       const store = await openFor(t, temporaryFolder(t));
       await store.keepCounter(live("n"), []);
       const asked = await store.begin();

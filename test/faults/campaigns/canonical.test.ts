@@ -1,5 +1,5 @@
 /**
- * Goal: our canonical text and digests follow RFC 8785 and RFC 9901, as far as we write them: the text holds strings,
+ * Goal: our canonical text and digests follow RFC 8785 and RFC 9901, as far as we write them: the text contains strings,
  * booleans, null and safe integers, and refuses every other number. Method: the files and the digest over 100,000
  * numbers that the author of RFC 8785 publishes, and the disclosures in RFC 9901.
  */

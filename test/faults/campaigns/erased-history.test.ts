@@ -2,7 +2,7 @@
  * Goal: deep verification and replay never call a ledger forged that only lawful erasures changed, and still find one that
  * somebody changed (finding P8). Method: random histories of approvals, in which parts of random rows are erased at any
  * time; then each ledger is verified and decided again. Positive controls: totals that somebody changed afterwards, and a
- * deep verification that does not know what erased rows held. ERASED_RUNS sets how many histories, ERASED_SEED which.
+ * deep verification that does not know the contents of erased rows. ERASED_RUNS sets how many histories, ERASED_SEED which.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -45,17 +45,20 @@ suite("erased histories", () => {
     assert.fail("no history notices it");
   });
 
-  control("positive control: a deep verification that does not know what erased rows held is noticed", async (t) => {
-    const child = join(import.meta.dirname, "../../support/model/approvals/erased-child.ts");
-    const defect = {
-      within: "OpenApprovals.pass",
-      find: 'judgement.how === "opened" || (isErased && leaf.answered === "ESCALATE")',
-      put: 'judgement.how === "opened"',
-    };
-    const env = { ...process.env, ...mutatedEnvironment([defect]) };
-    const args = ["--import", preload, child, "60"];
-    const { stdout } = await promisify(execFile)(process.execPath, args, { env, timeout: 300_000 });
-    t.diagnostic(stdout.slice(0, 160));
-    assert.match(stdout, /^problem in history/);
-  });
+  control(
+    "positive control: a deep verification that does not know the contents of erased rows is noticed",
+    async (t) => {
+      const child = join(import.meta.dirname, "../../support/model/approvals/erased-child.ts");
+      const defect = {
+        within: "OpenApprovals.pass",
+        find: 'judgement.how === "opened" || (isErased && leaf.answered === "ESCALATE")',
+        put: 'judgement.how === "opened"',
+      };
+      const env = { ...process.env, ...mutatedEnvironment([defect]) };
+      const args = ["--import", preload, child, "60"];
+      const { stdout } = await promisify(execFile)(process.execPath, args, { env, timeout: 300_000 });
+      t.diagnostic(stdout.slice(0, 160));
+      assert.match(stdout, /^problem in history/);
+    },
+  );
 });

@@ -1,7 +1,7 @@
 /**
  * Goal: no sequence of calls that `files` and `git` allow makes git run a command that the agent wrote. Method: the
  * contracts judge each call; the allowed ones are carried out in a temporary folder; then the real git runs there, with a
- * canary in every place where git reads a command. As a control, the same sequences with a rule removed trigger the canary.
+ * canary in every file where git reads a command. As a control, the same sequences with a rule removed trigger the canary.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -322,7 +322,7 @@ const names = [
   ".lfsconfig", ".envrc", ".gitignore", "a.ts", "fsmonitor-watchman", "reftable/", "worktrees/x/gitdir",
 ]; // prettier-ignore
 
-/** Forty calls in three places. One seed always gives the same calls (a linear congruential generator). */
+/** Forty calls in three folders. One seed always gives the same calls (a linear congruential generator). */
 function randomSteps(seed: number): readonly Step[] {
   let state = seed * 2_654_435_761;
   const pick = (from: readonly string[]): string => {

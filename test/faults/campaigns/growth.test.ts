@@ -121,7 +121,7 @@ async function patterns(): Promise<readonly RegExp[]> {
   return [...new Map([...made, ...literals].map((pattern) => [String(pattern), pattern])).values()];
 }
 
-/** Pieces to repeat, and the places in which they are repeated; `PUMP` stands for them. */
+/** Pieces to repeat, and the contexts in which they are repeated; `PUMP` stands for them. */
 interface Language {
   readonly pieces: readonly string[];
   readonly places: readonly string[];

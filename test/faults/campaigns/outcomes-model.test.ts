@@ -1,5 +1,5 @@
 /**
- * Goal: whatever is asked, decided, used, expired and reported in which order, the counters are what a plain recount
+ * Goal: whatever is sent, decided, used, expired and reported in which order, the counters are what a plain recount
  * finds (rules R 15 and R 16), and the rows alone give the same. Method: random histories through a gate on SQLite.
  * After each step the counters are compared with a list. At the end the ledger is verified, and decided again in two
  * ways. Positive controls: lists that do not know one rule. OUTCOME_RUNS sets how many histories, OUTCOME_SEED which.

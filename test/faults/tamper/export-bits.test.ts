@@ -2,7 +2,7 @@
  * Goal: every changed bit of the data that an outsider receives is noticed: of an export's checkpoint, tiles, bundles,
  * evidence and contracts, and of a row's proof. Method: bits of the exports of spec/vectors are flipped one at a time.
  * The verifier without dependencies must name the row to which the byte belongs. For a proof, the gate's own verifier
- * is asked too. TAMPER_BITS=all flips every bit; in the ledger of 300 rows, only some bytes of its tiles. Positive
+ * runs too. TAMPER_BITS=all flips every bit; in the ledger of 300 rows, only some bytes of its tiles. Positive
  * controls: a verifier that compares no tiles, and one that reads no evidence.
  */
 import assert from "node:assert/strict";

@@ -215,7 +215,7 @@ suite(
       assert.deepEqual(JSON.parse(readFileText(join(home, "tmp", "settings.json"))), {});
     });
 
-    test("a program that the host leaves behind is ended, and does not hold the doctor up", async (t) => {
+    test("a program that the host leaves behind is ended, and does not delay the doctor", async (t) => {
       const { home, run } = doctorFor(t, `sleep 600 & echo $! >> KEPT/pids; touch ran`);
       writeFileSync(join(home, "claude"), readFileText(join(home, "claude")).replaceAll("KEPT", join(home, "tmp")));
       const start = performance.now();

@@ -1,7 +1,7 @@
 /**
  * Goal: `svc-gate hook install` sets up Codex, Gemini CLI and Copilot CLI so that a hook which fails in any way refuses the
  * call, changes nothing else, and can be undone. Method: the command runs with a home folder of its own, and the installed
- * command then runs in a shell, with a gate, without one, and with programs that fail in place of the hook. Positive
+ * command then runs in a shell, with a gate, without one, and with programs that fail instead of the hook. Positive
  * control: a shell line that only looks at the exit code. The conformance kit drives the released hosts.
  */
 import assert from "node:assert/strict";
@@ -245,7 +245,7 @@ suite("svc-gate hook install for other hosts", { concurrency: 2 }, () => {
   });
 });
 
-/** Shell commands in place of the hook. GOOD is an output that lets a call through. */
+/** Shell commands instead of the hook. GOOD is an output that lets a call through. */
 const failing: Readonly<Record<string, string>> = {
   "a program that does not exist": "/nonexistent",
   "exit 1": "exit 1",

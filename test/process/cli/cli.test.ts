@@ -144,7 +144,7 @@ test("init explains in one sentence that it cannot make the folder", async (t) =
   says("folder-below-a-file", stderr);
 });
 
-test("check reports every error of a contract with its place, as text and as JSON", async (t) => {
+test("check reports every error of a contract with its position, as text and as JSON", async (t) => {
   const folder = temporaryFolder(t);
   writeContracts(folder, { contracts: { "desk.yaml": broken } });
   const people = await finish(t, ["check"], { cwd: folder });

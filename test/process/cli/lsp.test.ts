@@ -94,7 +94,7 @@ class Editor {
     this.send("textDocument/didChange", { textDocument: { uri, version }, contentChanges: [{ text }] });
   }
 
-  /** Returns a file's diagnostics as soon as the condition holds for them. */
+  /** Returns a file's diagnostics as soon as the condition is true for them. */
   async shown(uri: string, when: (problems: readonly Shown[]) => boolean): Promise<readonly Shown[]> {
     for (;;) {
       const problems = this.#shown.get(uri);
@@ -186,7 +186,7 @@ suite("svc-gate lsp", () => {
 
   const condition = "many > limits.recipients";
 
-  test("the server shows errors with code, place and hint, and removes them when they are fixed", async () => {
+  test("the server shows errors with code, position and hint, and removes them when they are fixed", async () => {
     const uri = uriOf("errors.yaml");
     editor.open(uri, contract.replace("limits.recipients", "limits.recipient"));
     const [problem, ...others] = await editor.shown(uri, (problems) => problems.length > 0);
@@ -418,7 +418,7 @@ suite("svc-gate lsp", () => {
   });
 });
 
-suite("the place of a cursor", () => {
+suite("the position of a cursor", () => {
   const cases: readonly (readonly [marked: string, path: string, key: string | undefined, before: string])[] = [
     ["|", "", undefined, ""],
     ["con|", "", undefined, "con"],
@@ -436,7 +436,7 @@ suite("the place of a cursor", () => {
     ['a: "x: {y|', "", "a", "x: {y"],
   ];
   for (const [marked, path, key, text] of cases) {
-    test(`the place of the cursor in ${JSON.stringify(marked)} is found`, () => {
+    test(`the position of the cursor in ${JSON.stringify(marked)} is found`, () => {
       const offset = marked.indexOf("|");
       const place = locationAt(marked.replace("|", ""), offset);
       assert.deepEqual([place.path.join("."), place.key, place.before], [path, key, text]);

@@ -1,7 +1,7 @@
 /**
  * Goal: without a gate, an operator's command and a person's command do what they do with one: the same routes check
  * the same rights and write the same rows, and the next gate obeys them. Method: a gate parks a call and stops; then
- * commands work on its folder, and a new gate is asked. After each refusal, the same command succeeds.
+ * commands work on its folder, and a new gate is started. After each refusal, the same command succeeds.
  */
 import assert from "node:assert/strict";
 import { chmodSync, writeFileSync } from "node:fs";
@@ -113,7 +113,7 @@ test("without a gate, `notify` reads the endpoints of SVC_NOTIFY, and the next g
   assert.match((await runnerOn(desk)("notify", "list")).text, /^no endpoint gets the events/);
 });
 
-test("a command without a gate never changes what a serving gate holds: it goes through that gate", async (t) => {
+test("a command without a gate never changes the files of a serving gate: it goes through that gate", async (t) => {
   const desk = await startDesk(t);
   const { approval } = await desk.asks(large);
   assert.match((await runnerOn(desk, "anna")("approvals", "approve", approval.id)).text, / is approved /);

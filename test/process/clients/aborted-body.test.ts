@@ -1,6 +1,6 @@
 /**
  * Goal: a check ends at its time-out, even on a Node whose `fetch` leaves the reader of an aborted body waiting, as the first
- * ones with `fetch` do. Method: a `fetch` in place of Node's that ignores the signal. Positive control: a client that trusts
+ * ones with `fetch` do. Method: a `fetch` instead of Node's that ignores the signal. Positive control: a client that trusts
  * `fetch` waits on.
  */
 import assert from "node:assert/strict";

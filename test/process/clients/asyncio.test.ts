@@ -1,6 +1,6 @@
 /**
  * Goal: cancellation of the asyncio client fails closed and leaves no thread, and waits do not delay checks. Method: a
- * program uses the client against a scripted server, and this test tells it when the server holds its requests. Each
+ * program uses the client against a scripted server, and this test tells it when the server delays its requests. Each
  * test runs the same program with broken clients, and must notice them.
  */
 import assert from "node:assert/strict";
@@ -20,7 +20,7 @@ type Situation = {
   readonly title: string;
   readonly script: string;
   readonly server: readonly Exchange[];
-  /** The program goes on when the server has begun this number of exchanges. */
+  /** The program goes on when the server has started this number of exchanges. */
   readonly goOnAt?: number;
   readonly prints: string;
   /** The number of exchanges at the end, if it is certain. */

@@ -36,7 +36,7 @@ async function proofOf({ anna, row }: Opened): Promise<string> {
 }
 
 suite("aliases in the console", () => {
-  test("the receipt, the list and the approval show both names, and the proof holds", async (t) => {
+  test("the receipt, the list and the approval show both names, and the proof is valid", async (t) => {
     const opened = await start(t);
     const { page } = opened.anna;
     assert.match(await proofOf(opened), /The proof is valid/);

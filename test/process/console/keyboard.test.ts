@@ -54,7 +54,7 @@ async function pressAll(person: Person, goes: () => Promise<void>): Promise<void
   }
 }
 
-/** Presses every key where a decision is near. The places differ in what has the focus. */
+/** Presses every key where a decision is near. The cases differ in the element with the focus. */
 async function pressEverywhere(t: TestContext, planted = false): Promise<readonly [before: number, after: number]> {
   const desk = await startConsole(t);
   const id = await parks(desk, { amount: 1600 });

@@ -1,7 +1,7 @@
 /**
  * Goal: everyone can read every page of the console: with a screen reader, in the dark, on a small screen, with large
  * letters, and with the colours of their own system; and a person who decides sees the call and both buttons. Method: a
- * gate with a bit of everything, real browsers as an approver and as an administrator, axe, and the places of words and
+ * gate with a bit of everything, real browsers as an approver and as an administrator, axe, and the positions of words and
  * buttons. Positive control: pages with planted mistakes are reported.
  */
 import assert from "node:assert/strict";

@@ -214,7 +214,7 @@ suite("svc-gate export --format", () => {
     }
   });
 
-  test("a place where no folder can be made is an error and not an endless wait", linux, async (t) => {
+  test("a path where no folder can be made is an error and not an endless wait", linux, async (t) => {
     const folder = await hostileLedger(t);
     for (const to of ["/proc/x", "/proc/x/y"]) {
       const { code, stderr } = await command(["export", to, "--data-dir", folder]);

@@ -233,7 +233,7 @@ function refusals(): readonly Refusal[] {
   ];
 }
 
-/** Waits until the condition holds, because the gate writes its head to a file only once a second. */
+/** Waits until the condition is true, because the gate writes its head to a file only once a second. */
 async function once(holds: () => boolean): Promise<void> {
   while (!holds()) await setTimeout(50);
 }

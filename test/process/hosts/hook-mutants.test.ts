@@ -90,7 +90,7 @@ function replacing(pattern: RegExp, text: string): (settings: string) => string 
   };
 }
 
-/** Puts a changed copy of the hook in place of the program. */
+/** Puts a changed copy of the hook instead of the program. */
 function withHook(t: TestContext, mutations: readonly Mutation[]): (settings: string) => string {
   const agent = join(root, "packages", "agent");
   const folder = join(temporaryFolder(t), "mutant");

@@ -1,6 +1,6 @@
 /**
- * Goal: the adapters for the OpenAI Agents SDK refuse agents that could act without the gate, and hold for agents that call each
- * other. Method: the SDK's scripted model, and a gate in the program that keeps what it was asked. Positive control: the kit's
+ * Goal: the adapters for the OpenAI Agents SDK refuse agents that could act without the gate, and guard agents that call each
+ * other. Method: the SDK's scripted model, and a gate in the program that keeps each request. Positive control: the kit's
  * mutants, and the same agents without the wrong tool, which are guarded here.
  */
 import assert from "node:assert/strict";

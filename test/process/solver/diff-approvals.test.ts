@@ -222,7 +222,7 @@ suite("what approvals need, compared", () => {
     assert.equal(verdict.answer, "changed");
   });
 
-  test("a rule that BLOCKs in place of asking is stricter, though another rule asks with fewer people", async () => {
+  test("a rule that BLOCKs instead of asking is stricter, though another rule asks with fewer people", async () => {
     const huge = asking("huge", "input.usd > 500", "{ of: 2 }");
     const found = await compared({ rules: [huge] }, { rules: [huge.replace("ESCALATE", "BLOCK")] });
     assert.deepEqual([found.answer, found.approvals], ["stricter", []]);

@@ -69,7 +69,7 @@ async function load(text: string): Promise<PolicySet> {
 
 /** A rule that BLOCKs, before and after the change, and the expected comparison of the tool. */
 const cases: readonly (readonly [before: string, after: string, answer: string])[] = [
-  // What parked calls hold is another number than the counter
+  // The amount that parked calls reserve is another number than the counter
   ["counters.parked > 5", "counters.parked.held > 5", "changed"],
   ["counters.parked.held > 5", "counters.parked.held >= 6", "equivalent"],
   ["counters.parked.held > 5", "counters.parked.held > 4", "stricter"],

@@ -69,7 +69,7 @@ interface Walked {
 }
 
 /**
- * Walks over a copy of a ledger. Its reads come one after the other, also those that are asked for together.
+ * Walks over a copy of a ledger. Its reads come one after the other, also those that start together.
  *
  * @param place the read before which something happens
  */
@@ -120,14 +120,17 @@ suite("SQLite: verify between any two reads", { tags: ["verify.walks-chain"] }, 
       assert.ok(last > 20, `${last} reads`);
     });
 
-  control("positive control: an amount that is held by hand before the walk's first read is reported", async (t) => {
-    const folder = temporaryFolder(t);
-    await makeSample(folder);
-    const { broken } = await walkOver(folder, 1, async () => {
-      const database = new DatabaseSync(join(folder, "ledger.db"));
-      database.exec("UPDATE holds SET seq = 1");
-      database.close();
-    });
-    assert.notEqual(broken, undefined);
-  });
+  control(
+    "positive control: an amount that is reserved by hand before the walk's first read is reported",
+    async (t) => {
+      const folder = temporaryFolder(t);
+      await makeSample(folder);
+      const { broken } = await walkOver(folder, 1, async () => {
+        const database = new DatabaseSync(join(folder, "ledger.db"));
+        database.exec("UPDATE holds SET seq = 1");
+        database.close();
+      });
+      assert.notEqual(broken, undefined);
+    },
+  );
 });

@@ -2,7 +2,7 @@
  * Goal: no file of the embedded engine contains an erased text, the chain and all proofs are valid, and a missing part
  * without a lawful row is reported at its row. Method: the suite of both engines. Random sessions contain unique texts.
  * The test searches every byte of every file for them, in each stored form, before and after. Further cases: a reader
- * that holds the log, and a process that ended before it had erased anything.
+ * that keeps the log open, and a process that ended before it had erased anything.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";

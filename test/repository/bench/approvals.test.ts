@@ -20,7 +20,7 @@ suite("the interval of a median", () => {
     assert.deepEqual(medianInterval(values), { low: 41, median: 50.5, high: 61 });
   });
 
-  test("the interval holds the median of the distribution in about 95 of 100 samples", () => {
+  test("the interval contains the median of the distribution in about 95 of 100 samples", () => {
     let seed = 20_261_124;
     const random = (): number => {
       seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
@@ -30,7 +30,7 @@ suite("the interval of a median", () => {
       medianInterval(Array.from({ length: 50 }, () => -Math.log(1 - random()))),
     );
     const held = samples.filter(({ low, high }) => low <= Math.LN2 && Math.LN2 <= high).length / 2000;
-    assert.ok(held > 0.93 && held < 0.99, `it holds it in ${held} of the samples`);
+    assert.ok(held > 0.93 && held < 0.99, `it contains it in ${held} of the samples`);
   });
 });
 

@@ -48,7 +48,7 @@ suite("the simulation", () => {
     assert.ok(met !== undefined && Math.abs(met.mean - (1 + busy / (2 * (1 - busy)))) < 0.05, `mean ${met?.mean} ms`);
   });
 
-  test("under load, a batch holds the arrivals of one cycle, and a call waits 1.5 cycles", () => {
+  test("under load, a batch contains the arrivals of one cycle, and a call waits 1.5 cycles", () => {
     const figures = { ...nothing, cycleMs: 20, cycleMsPerRow: 0.1 };
     const [met] = simulate(makePlan(one, figures), one, figures, run, [1]).classes;
     const rows = (0.6 * 20) / (1 - 0.6 * 0.1);

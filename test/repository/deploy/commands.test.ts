@@ -1,6 +1,6 @@
 /**
  * Goal: every command of docs/guides/deploy.md works as written. Method: one table has a step for each, in the page's
- * order. A shell runs most of them, with folders of the test in place of /opt, /etc and /srv, and with a small package
+ * order. A shell runs most of them, with folders of the test instead of /opt, /etc and /srv, and with a small package
  * of the same name and command, so that npm needs no registry. For a command that needs Docker, Kubernetes or systemd,
  * the test compares its options with the file that it uses, and produces its effect without it. If kubectl or helm is
  * installed, it judges too. A command without a step, or a step without a command, is a failure.

@@ -65,7 +65,7 @@ suite("ops/", () => {
     });
   }
 
-  test("each panel has its own place and number", () => {
+  test("each panel has its own position and number", () => {
     const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
       Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)} ${y + Math.floor(cell / w)}`),
     );

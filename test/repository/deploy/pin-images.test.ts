@@ -1,6 +1,6 @@
 /**
  * Goal: `npm run pin-images` gives each image of others a digest, and `--check` notices one without or with an old one.
- * Method: the real files in a folder, and a program in place of `docker` that makes a digest of each name. Positive
+ * Method: the real files in a folder, and a program instead of `docker` that makes a digest of each name. Positive
  * controls: `--check` passes after pinning, and a tag that moved is reported.
  */
 import assert from "node:assert/strict";
@@ -28,7 +28,7 @@ function workshop(t: TestContext) {
   return {
     texts: () => files.map((file) => readFileSync(join(folder, file), "utf8")).join(""),
     docker,
-    /** Changes a file at one place; the result undoes it. */
+    /** Changes a file at one position; the result undoes it. */
     change: (file: string, find: string, put: string): (() => void) => {
       const text = readFileSync(join(folder, file), "utf8");
       assert.ok(text.includes(find), find);

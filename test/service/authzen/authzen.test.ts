@@ -441,7 +441,7 @@ runScenarios("AuthZEN evaluations", [
   },
 ]);
 
-test("tenants have the routes, and only a tenant's own key reads its document, in both places", async (t) => {
+test("tenants have the routes, and only a tenant's own key reads its document, at both paths", async (t) => {
   const folder = temporaryFolder(t);
   const tenants = join(folder, "tenants.yaml");
   writeFileSync(tenants, "tenants:\n  acme: { mandate: mandate.yaml }\n");

@@ -9,7 +9,7 @@ export interface Field {
   readonly cluster: Cluster;
   /** The gates, each with its connection to the database. */
   readonly gates: readonly { readonly replica: Replica; readonly line: Line }[];
-  /** A time longer than the server lets a silent gate hold the head, in milliseconds. */
+  /** A time longer than the server lets a silent gate keep the head, in milliseconds. */
   readonly tooLongMs: number;
   /** How long a gate tries to find out the result of a COMMIT, in milliseconds. */
   readonly settleMs: number;

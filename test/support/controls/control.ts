@@ -85,7 +85,7 @@ interface TestEvent {
   readonly tags?: readonly string[];
 }
 
-/** Gives an event the place where the control was called, for the list of failed tests. */
+/** Gives an event the position where the control was called, for the list of failed tests. */
 export function correctPlace(event: TestEvent): void {
   const [, line, column, path] = tagged(event, /^at:(\d+):(\d+):(.*)$/) ?? [];
   if (path !== undefined) Object.assign(event, { file: path, line: Number(line), column: Number(column) });

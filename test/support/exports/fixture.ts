@@ -1,6 +1,6 @@
 /**
  * Makes exports in the slow and simple way: Merkle tree hashes by the recursion of RFC 6962 and files by the
- * definitions of C2SP tlog-tiles, without code from src/. spec/vectors/exports holds the results.
+ * definitions of C2SP tlog-tiles, without code from src/. spec/vectors/exports has the results.
  */
 import { createHash, createPrivateKey, createPublicKey, sign, type KeyObject } from "node:crypto";
 

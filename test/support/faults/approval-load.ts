@@ -16,7 +16,7 @@ contracts: [approvals.yaml]
 approvals: { open: { key: 10000, session: 2500, ledger: 10000 } }
 `;
 
-/** Every call waits for a person, and a counter holds its amount. */
+/** Every call waits for a person, and a counter reserves its amount. */
 const contract = `contract: approvals
 tools:
   transfer:
@@ -32,7 +32,7 @@ rules:
   - { rule: never, on: [transfer], when: counters.moved < 0, verdict: BLOCK, reason: "{counters.moved} were moved" }
 `;
 
-/** Returns a place whose gate lets people decide every call. */
+/** Returns a set-up whose gate lets people decide every call. */
 export function placeOfApprovals(folder: string, changes: readonly Mutation[] = []): Place {
   const { data, settings } = placeIn(folder, { changes });
   writeFileSync(join(folder, "approvals.yaml"), contract);
@@ -187,7 +187,7 @@ export class ApprovalLoad {
   }
 
   /**
-   * Holds the ledger's file against everything that was answered, and a gate that has just started against the file.
+   * Compares the ledger's file with everything that was answered, and a gate that has just started with the file.
    *
    * @returns the broken promise
    */

@@ -105,7 +105,7 @@ function follow(): void {
 
 function end(): void {
   closeSync(log);
-  process.kill(process.pid, "SIGKILL"); // a read that waits for the kernel would hold up an ordinary end
+  process.kill(process.pid, "SIGKILL"); // a read that waits for the kernel would delay an ordinary end
 }
 
 const options = "fd=3,rootmode=100000,user_id=0,group_id=0,allow_other";

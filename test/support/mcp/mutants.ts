@@ -1,4 +1,4 @@
-/** Proxies that are broken on purpose, each in one place: the cases must notice every one. */
+/** Proxies that are broken on purpose, each in one function: the cases must notice every one. */
 import type { Mutation } from "../mutation/mutate.ts";
 
 export interface Mutant {

@@ -186,7 +186,7 @@ function pathOf(expression: Expression): string | undefined {
 const rootsOnPresence = (when: Expression): boolean =>
   when.kind === "root" ? when !== inSession : when.kind === "binary" && when.operator === "&&";
 
-/** Returns the facts that hold for every one of the tools: by requirements on presence alone, or by all of them. */
+/** Returns the facts that are valid for every one of the tools: by requirements on presence alone, or by all of them. */
 export function factsOf(draft: Draft, tools: readonly Tool[], onPresence: boolean): ReadonlySet<string> {
   const sets = tools.map((tool) => {
     const all = [...draft.requires, ...tool.requires].map(({ when }) => when);

@@ -3,7 +3,7 @@ import type { Scenario } from "./language.ts";
 
 const triesMax = 100_000;
 
-/** The members that a scenario may leave out at any place. */
+/** The members that a scenario may leave out at any path. */
 const optional = new Set(
   (
     "properties required additional items oneOf constant minimum maximum exclusiveMinimum exclusiveMaximum multipleOf " +

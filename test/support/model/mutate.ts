@@ -21,7 +21,7 @@ const no: Expression = { kind: "boolean", value: false };
 type Change = (chance: Chance, contract: Contract) => Contract;
 
 /**
- * Returns the scenario and its copy with a change of a known kind in one contract; undefined if it has no place for it.
+ * Returns the scenario and its copy with a change of a known kind in one contract; undefined if nothing in it can change so.
  */
 export function mutate(scenario: Scenario, seed: number): Mutation | undefined {
   const chance = new Chance(seed);

@@ -31,7 +31,7 @@ export interface Defect {
 /**
  * A disk under the page cache of an operating system. Readers see a write at once, but only a flush puts it on the
  * disk. Before that, a loss of power leaves each sector of 512 bytes in any of its states since the last flush, or torn
- * between two of them. A file may keep its old length, or have its new one with zeros or garbage in place of missing
+ * between two of them. A file may keep its old length, or have its new one with zeros or garbage instead of missing
  * data. A name that was made, moved or removed without a flush of its folder may be new or old. A failed flush loses
  * its data, and the next one succeeds without it, as on Linux.
  */

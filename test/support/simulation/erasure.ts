@@ -78,7 +78,7 @@ export function inBase64(text: string, disclosure: string): string {
   return disclosure.slice(Math.ceil(from / 3) * 4, Math.floor((from + text.length) / 3) * 4);
 }
 
-/** Returns the places on the disk that still contain an erased text. */
+/** Returns the positions on the disk that still contain an erased text. */
 export function remainsProblem(disk: Disk, texts: readonly Forgotten[], when: string): string | undefined {
   for (const [file, content] of disk.contents()) {
     const found = texts.find(({ bytes }) => content.includes(bytes));

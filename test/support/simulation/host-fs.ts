@@ -12,7 +12,7 @@ export function statSync(path: string): { readonly size: number } | undefined {
   return process.disk.find(path);
 }
 
-/** The disk holds nothing except the space that the plan leaves free. */
+/** The disk contains nothing except the space that the plan leaves free. */
 export function statfsSync(path: string): { readonly bavail: number; readonly bsize: number } {
   const { process } = machine();
   process.enter("name", `statfs ${path}`);

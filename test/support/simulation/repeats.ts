@@ -91,7 +91,7 @@ async function askOne(serving: Serving, outside: Outside, call: IdentifiedCall):
   noteAnswer(serving.machine, outside, { receipt, approval: isRepeat ? undefined : approval }, asked);
 }
 
-/** Acts after which a recorded ALLOW still holds. */
+/** Acts after which a recorded ALLOW is still valid. */
 const harmless = /^(?:approval\.(?:approve|deny|expire|supersede|use)|keys\.create|persons\.add)$/;
 
 /**

@@ -21,7 +21,7 @@ type Stub = Omit<typeof verdict, "mode" | "receipt" | "approval"> & {
   readonly approval: object | null;
 };
 
-/** A gate that is never asked. */
+/** A gate that gets no request. */
 const unused: any = { check: () => assert.fail("the gate was asked") };
 
 /** Asks the callback about a call, with a gate that gives these verdicts one after another. */

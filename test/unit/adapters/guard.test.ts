@@ -10,7 +10,7 @@ import { gateName, guardOf, SvcGateRefusal, type GuardSettings } from "../../../
 
 const call = { name: "pay", input: { amount: 5 } };
 
-/** A client that gives these verdicts one after another, and keeps what it was asked. */
+/** A client that gives these verdicts one after another, and keeps each request. */
 function clientWith(...verdicts: readonly object[]): any {
   const waiting = [...verdicts];
   const asked: unknown[][] = [];

@@ -1,6 +1,6 @@
 /**
  * Goal: names stay apart, a text has one reading, and a stream's pieces do not matter. Method: tables, and random texts
- * that are held against a second reading.
+ * that are compared with a second reading.
  */
 import assert, { fail } from "node:assert/strict";
 import { once } from "node:events";

@@ -1,6 +1,6 @@
 /**
  * Goal: the scripted model picks the turn from the request alone, and writes each protocol as its readers expect. Method: the
- * same script is asked for over four protocols, whole and streamed; a small reader for each joins the streamed pieces, and both
+ * same script is requested over four protocols, whole and streamed; a small reader for each joins the streamed pieces, and both
  * must give the same calls. test/process/hosts reads the answers with real hosts and an official client.
  */
 import assert from "node:assert/strict";

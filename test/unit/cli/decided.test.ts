@@ -92,7 +92,7 @@ suite("watched approvals in the report", () => {
       assert.equal(rows.line.fast, 1);
     });
 
-  test("a vote on a call before the report's first row is not fast, because nothing says when it was asked", () => {
+  test("a vote on a call before the report's first row is not fast, because nothing says when it was sent", () => {
     const rows = new Rows();
     rows.approves(1000, start);
     assert.deepEqual([rows.line.rule, rows.line.fast], ["(opened earlier)", 0]);

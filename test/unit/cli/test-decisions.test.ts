@@ -62,7 +62,7 @@ const mistakes: readonly (readonly [name: string, text: string])[] = [
 
 suite("errors in the decisions and outcomes of a test file", () => {
   for (const [name, text] of mistakes)
-    test(`a file with the mistake "${name}" is refused, with its place`, () => {
+    test(`a file with the mistake "${name}" is refused, with its position`, () => {
       const read = readTests({ name: "shop.test.yaml", text });
       assert.ok(!read.ok, "it was read");
       const shown = read.problem.map(renderDiagnostic).join("\n");

@@ -1,5 +1,5 @@
 /**
- * Goal: nothing in an agent's text is hidden, changes places, or makes a page large. Method: a table of texts with what
+ * Goal: nothing in an agent's text is hidden, changes its position, or makes a page large. Method: a table of texts with what
  * the page shows; random texts of hostile characters, whose plain parts have none of them. A page element is counted,
  * never a time. Positive control: a page that shows texts as they are is noticed.
  */

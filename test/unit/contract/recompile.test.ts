@@ -1,6 +1,6 @@
 /**
  * Goal: a contract compiled from the text of GET /rules equals the policy in force. Method: texts that a parser could
- * split in another place.
+ * split at another line.
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";

@@ -1,5 +1,5 @@
 /**
- * Goal: the contracts files, git and email close the same places for secrets. Each has its own copy of the list,
+ * Goal: the contracts files, git and email close the same paths for secrets. Each has its own copy of the list,
  * because patterns are literals. Method: each path of one list goes through every tool that reads, writes, moves,
  * commits or attaches a file. Control: sample files and ordinary names pass.
  */
@@ -58,7 +58,7 @@ const rules: ReadonlySet<string> = new Set([
   "email.no-secrets-attached",
 ]);
 
-suite("places for secrets", () => {
+suite("paths of secrets", () => {
   const contracts = new Map<string, PolicySet>();
 
   before(async () => {

@@ -58,7 +58,7 @@ function rulesByText(text: string): readonly string[] {
     .map(({ rule }) => rule);
 }
 
-/** Puts the conditions of the names in `let` in place of these names. */
+/** Puts the conditions of the names in `let` instead of these names. */
 function expanded(when: string, lets: Readonly<Record<string, string>>): string {
   const names = Object.keys(lets).filter((name) => new RegExp(`(?<![.\\w])${name}\\b`).test(when));
   return [when, ...names.map((name) => expanded(lets[name] ?? "", { ...lets, [name]: "" }))].join("\n");

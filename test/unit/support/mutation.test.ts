@@ -1,5 +1,5 @@
 /**
- * Goal: a control plants its defect in the intended place, however the source is written; a defect that cannot be
+ * Goal: a control plants its defect at the intended position, however the source is written; a defect that cannot be
  * planted is an error that names it. Method: small programs in several spellings.
  */
 import assert from "node:assert/strict";
@@ -203,7 +203,7 @@ suite("a defect in a Python program", { skip: python === undefined && "no Python
     });
   }
 
-  test("a mutation of Python is refused unless it matches one place and the result parses", (t) => {
+  test("a mutation of Python is refused unless it matches once and the result parses", (t) => {
     const file = written(t, pythonProgram);
     const asked = (mutation: Mutation) => () => mutatedPython(python ?? "", file, [mutation]);
     assert.throws(asked({ within: "Account.take", find: "a", put: "b" }), /Account\.take is there 0 times/);

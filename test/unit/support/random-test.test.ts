@@ -1,6 +1,6 @@
 /**
  * Goal: a random test can be repeated, prints its seed, and ends although it fails. Method: the helper with variables,
- * properties that hold and fail, and minimisers on cases that always fail.
+ * properties that are true or fail, and minimisers on cases that always fail.
  */
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";

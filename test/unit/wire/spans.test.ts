@@ -1,7 +1,7 @@
 /**
  * Goal: the search for a member's value in a text finds it exactly, or not at all. Method: a table of texts with the
  * found parts. Random objects, written with random escapes, are compared with a reader that knows no positions: the
- * text at a span must parse to the member, and with `null` in its place the whole must parse to the object with `null`.
+ * text at a span must parse to the member, and with `null` instead the whole must parse to the object with `null`.
  * The seed is printed if a case fails.
  */
 import assert from "node:assert/strict";
@@ -165,7 +165,7 @@ function below(value: Plain | undefined, [name, ...rest]: readonly string[]): Pl
   return isObject(value) && Object.hasOwn(value, name) ? below(value[name], rest) : undefined;
 }
 
-/** Returns the object with null in the place of a member that it has. */
+/** Returns the object with null instead of a member that it has. */
 function cleared(value: Plain, [name = "", ...rest]: readonly string[]): Plain {
   if (!isObject(value)) throw new Error("no object");
   return Object.fromEntries(

@@ -192,7 +192,7 @@ const utf8: readonly (readonly [what: string, bytes: Uint8Array, place: string])
   ["Latin-1", bytes(0x63, 0x61, 0x66, 0xe9), "1:4"],
 ];
 
-test("the gate finds the place of invalid UTF-8 in every text that TextDecoder refuses", () => {
+test("the gate finds the position of invalid UTF-8 in every text that TextDecoder refuses", () => {
   for (const [what, input, expected] of utf8) {
     const found = findUtf8Fault(input, new TextDecoder("utf-8", { ignoreBOM: true }).decode(input));
     assert.equal(found === undefined ? "good" : `${found.line}:${found.column}`, expected, what);
@@ -334,7 +334,7 @@ suite("texts for reviewers", () => {
     for (const [name, near] of table) assert.equal(nearest(name, known), near, name);
   });
 
-  test("canonical text sorts members by code units and holds safe integers only", () => {
+  test("canonical text sorts members by code units and has safe integers only", () => {
     assert.equal(canonical({ b: [1, "é\n"], a: { z: null, A: true } }), '{"a":{"A":true,"z":null},"b":[1,"é\\n"]}');
     assert.throws(() => canonical(0.5), RangeError);
     assert.throws(() => canonical(2 ** 53), RangeError);

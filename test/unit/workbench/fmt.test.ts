@@ -173,7 +173,7 @@ suite("the layout that fmt writes", () => {
     assert.equal(text, `${head}${written("r")}\n${written("s")}`);
   });
 
-  test("fmt refuses invalid YAML and names its place", () => {
+  test("fmt refuses invalid YAML and names its position", () => {
     for (const text of ["a: [", "a: &x b", "a: 010", "a: b\n---\nc: d", "a: 1\na: 2"]) {
       const result = layOut({ name: "c.yaml", text });
       assert.ok(!result.ok && result.problem.every(({ span }) => span.file.name === "c.yaml"), text);
@@ -217,7 +217,7 @@ suite("fmt on every contract", () => {
   });
 });
 
-/** Our contracts in any spelling, with comments in random places; some of these break the YAML. */
+/** Our contracts in any spelling, with comments at random positions; some of these break the YAML. */
 function spelled(): fc.Arbitrary<string> {
   const values = [...ours.map(read), ...blocks].map((text): unknown => parse(text));
   return fc
@@ -294,7 +294,7 @@ suite("svc-gate fmt", () => {
     says("--check finds no file", fine.out);
   });
 
-  test("fmt reports the place of an error and leaves the file unchanged", async (t) => {
+  test("fmt reports the position of an error and leaves the file unchanged", async (t) => {
     const folder = folderWith(t, { "c.yaml": "contract: c\ntools: [\n" });
     const { code, out } = await fmt(folder, join(folder, "c.yaml"));
     assert.equal(code, 2);

@@ -82,7 +82,7 @@ export class Grammar {
     return this.dice.oneOf(names.filter((name) => !this.#rare.has(name)));
   }
 
-  /** Values for the variables: a variable of the environment may hold anything, so evaluating it is a doubt. */
+  /** Values for the variables: a variable of the environment may contain anything, so evaluating it is a doubt. */
   given(share: number): string {
     if (!this.chance(share)) return "";
     return this.one("x=1 y=2 a=1 b=3; ", "x=1 y=2 a=1 b=3\n", "x=0 y=3 a=2 b=1; ", "none=1 x=2 a=(1 2) y=0 b=1; ");

@@ -149,7 +149,7 @@ export function brokenPromises(promised: Promised, record: ShellRecord, effects:
 /** Whether the output may contain a secret from a file that the record does not name. */
 function isSureOfReads({ commands, unknown, functions, variables }: ShellRecord): boolean {
   return (
-    // A word such as `$KEY` prints the environment, and `$x` holds whatever the text has set.
+    // A word such as `$KEY` prints the environment, and `$x` is whatever the text has set.
     [unknown, functions, variables].every(isEmpty) &&
     commands.every(
       ({ name, globs }) =>

@@ -30,7 +30,7 @@ export interface Effects {
   readonly ran: readonly string[];
   /** Files and folders that are new, changed or gone. */
   readonly changed: readonly string[];
-  /** The secrets that the output holds. */
+  /** The secrets that the output contains. */
   readonly shown: readonly string[];
 }
 

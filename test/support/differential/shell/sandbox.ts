@@ -27,7 +27,7 @@ exec setpriv --bounding-set=-all --inh-caps=-all --no-new-privs "$@"
 
 const namespaces = ["--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount", "--net"];
 
-/** A place to run texts. */
+/** A folder to run texts in. */
 export interface Sandbox {
   /** An absolute path. The texts' working folder is `app` in it. */
   readonly area: string;

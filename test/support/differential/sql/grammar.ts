@@ -28,7 +28,7 @@ export interface Written {
 export interface GrammarOptions {
   /** Functions of the server that take one argument, for `(x).name`. */
   readonly names: readonly string[];
-  /** Every statement tries to hold one of these hostile productions. */
+  /** Every statement tries to contain one of these hostile productions. */
   readonly focus?: readonly string[];
 }
 

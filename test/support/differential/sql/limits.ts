@@ -1,6 +1,6 @@
 /**
  * Effects that the text alone does not show. The reader reports each text as harmless, and the text has an effect in a
- * database that is made for it. A test fails if the reader begins to refuse one of them: then remove the limit here.
+ * database that is made for it. A test fails if the reader starts to refuse one of them: then remove the limit here.
  */
 export interface Limit {
   readonly why: string;

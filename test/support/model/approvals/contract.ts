@@ -127,7 +127,7 @@ export function bindingText({ key, session, tool, amount, to, note, wallet }: Ca
 /** The counters' values before a call; only pay.send has rules that read them. */
 export interface Values {
   readonly spent: number;
-  /** The part of it that parked calls hold. */
+  /** The part of it that parked calls reserve. */
   readonly held: number;
   /** Parked calls of the session. */
   readonly parked: number;

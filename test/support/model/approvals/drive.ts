@@ -342,7 +342,7 @@ function shown(decided: GateDecided | undefined): Decided {
   return { status: approval.status, useBy: approval.useBy, has: quorum.has, isRow: receipt !== undefined };
 }
 
-/** Says of the approval of a denied call only what every denial says, because the gate may name any that holds. */
+/** Says of the approval of a denied call only what every denial says, because the gate may name any that applies. */
 function withoutName({ of: _of, approval, ...said }: Shown): object {
   const unnamed = Object.entries(approval ?? {}).filter(([name]) => ["status", "new", "next"].includes(name));
   return { ...said, approval: Object.fromEntries(unnamed) };

@@ -94,7 +94,7 @@ export interface Answered {
   readonly how: How | undefined;
   readonly mismatch: boolean;
   readonly of: number | undefined;
-  /** Where several denials hold, the gate may name any of them. */
+  /** Where several denials apply, the gate may name any of them. */
   readonly denials: readonly number[];
   readonly own: number | undefined;
   readonly values: Values | undefined;
@@ -258,7 +258,7 @@ export class ApprovalsModel {
       mismatch: names !== undefined && named === undefined,
       of: reached.of,
       denials: reached.denials ?? [],
-      own: call.tool === "pay.send" ? own?.check.n : undefined, // only those calls add to a counter that holds
+      own: call.tool === "pay.send" ? own?.check.n : undefined, // only those calls add to a counter that reserves
       values: call.tool === "pay.send" ? values : undefined,
       approval: this.#member(n, reached, call, at),
     };
@@ -319,7 +319,7 @@ export class ApprovalsModel {
     };
   }
 
-  /** The approvals whose denials hold for this call. */
+  /** The approvals whose denials apply to this call. */
   #denials(call: Call, causes: readonly Cause[], at: number): readonly number[] {
     const holding = [...this.states().values()].filter(({ denial, opening, check }) => {
       if (denial === undefined || at >= denial.until || check.call.key !== call.key) return false;

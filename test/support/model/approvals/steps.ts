@@ -4,7 +4,7 @@ import { Chance } from "../chance.ts";
 import { terms, type Call } from "./contract.ts";
 import type { Mode, Scope } from "./model.ts";
 
-/** A check; `names` is the place of an approval among those opened so far, counted from the newest. */
+/** A check; `names` is the position of an approval among those opened so far, counted from the newest. */
 export interface Ask {
   readonly call: Call;
   readonly names: number | "unknown" | null;

@@ -1,5 +1,5 @@
 /**
- * Goal: what a contract says about approvals is read exactly, and each mistake is an error at its place. Method: a table
+ * Goal: what a contract says about approvals is read exactly, and each mistake is an error at its position. Method: a table
  * of contracts with their errors, and what the compiled rules then need.
  */
 import assert from "node:assert/strict";

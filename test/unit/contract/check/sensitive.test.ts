@@ -1,6 +1,6 @@
 /**
  * Goal: receipts keep apart the members that a contract lists under `sensitive:`, and a name that would keep nothing
- * apart is an error at its place. Method: a table of lists with their errors; the limits and one past them; the names
+ * apart is an error at its position. Method: a table of lists with their errors; the limits and one past them; the names
  * that apply to each tool if contracts and a mandate are combined.
  */
 import assert from "node:assert/strict";

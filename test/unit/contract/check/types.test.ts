@@ -205,7 +205,7 @@ suite("the type checker", { tags: ["contract.language"] }, () => {
     says("input-before-its-schema", early("{input.n * 2}")[0] ?? "");
   });
 
-  test("the checker checks a let at each place that reads it, and refuses cycles", () => {
+  test("the checker checks a let at each expression that reads it, and refuses cycles", () => {
     const rule = (when: string): string => `[{ rule: r, on: t, when: "${when}", verdict: BLOCK, reason: x }]`;
     const texts = (let_: string, when: string): string[] => problems(contractText({ let: let_, rules: rule(when) }));
     assert.deepEqual(texts("{ isX: \"input.t == 'x'\" }", "has(input.t) && isX"), []);

@@ -113,7 +113,7 @@ function identity(definition: string, parts: { readonly let?: string; readonly l
   return policySet.counters[0]?.identity ?? "";
 }
 
-suite("the part of a counter that parked calls hold", () => {
+suite("the part of a counter that parked calls reserve", () => {
   const reading = (definition: string, condition = "counters.k.held > 1"): string =>
     withCounter(
       definition,
@@ -152,7 +152,7 @@ suite("the part of a counter that parked calls hold", () => {
     );
   });
 
-  test("a contract that never reads it has no such counter, and its calls hold nothing under it", () => {
+  test("a contract that never reads it has no such counter, and its calls reserve nothing under it", () => {
     const [plain, read] = [compile(reading(possible, "counters.k > 1")), compile(reading(possible))];
     assert.deepEqual(
       plain.counters.map(({ name }) => name),
@@ -180,7 +180,7 @@ suite("the part of a counter that parked calls hold", () => {
     assert.deepEqual(namesOf({ verdict: "ALLOW", answered: "ALLOW" }), ["c.k event"]);
   });
 
-  test("a tool's calls hold amounts under a part that only another tool's rule reads", () => {
+  test("a tool's calls reserve amounts under a part that only another tool's rule reads", () => {
     const text = contractText({ ...required, counters: "{ k: { of: t, per: gate, counting: possible } }" })
       .replace("tools:\n", "tools:\n  u: { input: { type: object, additionalProperties: false }, otherwise: ALLOW }\n")
       .concat("rules: [{ rule: r, on: u, when: counters.k.held > 1, verdict: BLOCK, reason: x }]\n");

@@ -172,7 +172,7 @@ suite("values that a counter remembers", () => {
     assert.equal(enforcing.ask(call("s", { list })).verdict, "BLOCK");
   });
 
-  test("a value behind a condition is looked up only if the condition holds", () => {
+  test("a value behind a condition is looked up only if the condition is true", () => {
     const guarded =
       "has(input.maybe) && input.maybe != null && input.maybe.lowerAscii() in counters.k || input.s in counters.k";
     const sessions = new Sessions(withRule(guarded));

@@ -27,7 +27,7 @@ const list: Skips = JSON.parse(readFileSync(new URL("cel-conformance-skips.json"
 /** Static errors that mean "this is not in the language". A conformance case never means these by an error. */
 const notInLanguage = new Set(["left-out", "unknown-function", "syntax"]);
 
-/** A value that JSON cannot hold: bytes, types, messages, and keys that are not texts. */
+/** A value that JSON cannot represent: bytes, types, messages, and keys that are not texts. */
 class NotJson extends Error {}
 
 function jsonText({ kind }: CelValue): string {

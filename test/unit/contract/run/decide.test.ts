@@ -1,5 +1,5 @@
 /**
- * Goal: the rules of evaluation in spec/contract.md hold: the order of checks, the strictest verdict wins, no error is
+ * Goal: the rules of evaluation in spec/contract.md are in force: the order of checks, the strictest verdict wins, no error is
  * absorbed, and an evaluation error is a BLOCK that names it. Method: tables of small contracts and calls; random
  * contracts for the general properties, with a printed seed.
  */

@@ -1,7 +1,7 @@
 /**
  * Goal: with `numbers: double`, a call is refused if another program may read a number of its input as another one; and
  * a person sees such a number marked. Method: a table of numbers, each with the number that a program with IEEE doubles
- * reads, in members at several places. Positive controls: two wrong ways to compare, which the table notices, and the
+ * reads, in members at several paths. Positive controls: two wrong ways to compare, which the table notices, and the
  * same calls under the contract without the line.
  */
 import assert from "node:assert/strict";
@@ -51,7 +51,7 @@ function numberOf(text: string): number | Decimal {
 const strict = contractText({ rules: "[]" }).replace("    otherwise:", "    numbers: double\n    otherwise:");
 const free = contractText({ rules: "[]" });
 
-/** Inputs with the number at another place, and the name of that place in the reason. */
+/** Inputs with the number at another path, and the name of that path in the reason. */
 const places: readonly (readonly [input: (text: string) => string, name: string])[] = [
   [(text) => `{"n": ${text}, "s": ""}`, "input.n"],
   [(text) => `{"n": 1, "s": "", "numbers": [0, ${text}]}`, "input.numbers[1]"],
@@ -122,7 +122,7 @@ suite("R21: numbers: double", () => {
       assert.equal(judge(compile(...texts), { input: '{"n": 1e400, "s": ""}' }).rule, "c.$input");
   });
 
-  test("another value of `numbers` is an error at its place", () => {
+  test("another value of `numbers` is an error at its position", () => {
     for (const value of ["exact", "2", "true"]) {
       const [problem, ...others] = diagnostics(strict.replace("numbers: double", `numbers: ${value}`));
       assert.ok(problem);

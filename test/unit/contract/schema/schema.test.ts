@@ -105,7 +105,7 @@ suite("the keywords of the schema language", { tags: ["contract.language"] }, ()
   }
 });
 
-test("a contract can use `$ref` in every place that takes a schema", () => {
+test("a contract can use `$ref` in every member that takes a schema", () => {
   const input = `{ type: object, additionalProperties: false, required: [to], $defs: {
       money: { type: object, additionalProperties: false, required: [amount], properties: { amount: { type: number, minimum: 0 } } },
       address: { type: string, minLength: 2 }, alias: { $ref: "#/$defs/address" } },

@@ -55,7 +55,7 @@ suite("quotes inside the author's own quotes", { tags: ["first-use-7"] }, () => 
         assert.deepEqual(said(text.replace(written, () => fixed)), [wanted, "ALLOW"]);
       });
 
-  test("another error inside the quotes is reported at its own place", () => {
+  test("another error inside the quotes is reported at its own position", () => {
     assert.deepEqual(
       diagnostics(inLines(`'input.kidn == 'eve''`)).map((each) => [each.code, marked(each)]),
       [

@@ -1,6 +1,6 @@
 /**
  * Goal: an error about YAML, or about an operator of another language, shows the condition that the author meant.
- * Method: a table of slips with message, help and place. The help's text is put into the file, which must compile and
+ * Method: a table of slips with message, help and position. The help's text is put into the file, which must compile and
  * decide as the author meant. The positive control follows the advice of an earlier version.
  */
 import assert from "node:assert/strict";
@@ -104,7 +104,7 @@ suite("a condition without the quotes that it needs", { tags: ["first-use-7"] },
     assert.equal(blocked(inLines("!(input.s in limits.names)".slice(1))), "100000");
   });
 
-  test("the compiler also reports the other errors of the file, at their own places", () => {
+  test("the compiler also reports the other errors of the file, at their own positions", () => {
     const found = diagnostics(inLines("!(input.s in limits.names) || input.kidn > 1", "too much: {input.m}"));
     assert.deepEqual(
       found.map((each) => [each.code, marked(each)]),
@@ -117,7 +117,7 @@ suite("a condition without the quotes that it needs", { tags: ["first-use-7"] },
     );
   });
 
-  test("the error shows the fix in every place of a contract that holds a condition", () => {
+  test("the error shows the fix in every member of a contract that has a condition", () => {
     const places: readonly (readonly [text: string, written: string])[] = [
       [inLines("!(input.s == 'eve')\n      && input.n > 5"), "when: !(input.s == 'eve')\n      && input.n > 5"],
       [inLines("!(input.n > 5) # not much"), "when: !(input.n > 5)"],
@@ -173,7 +173,7 @@ function rule(when: string): string {
   return `\n  - rule: r\n    on: t\n    when: ${when}\n    verdict: BLOCK\n    reason: x`;
 }
 
-/** Returns the file with the help's text in place of the mistake. */
+/** Returns the file with the help's text instead of the mistake. */
 function helped(text: string, written: string, hint: string | undefined): string {
   const fix = /`(.*)`$/s.exec(hint ?? "")?.[1];
   assert.ok(fix !== undefined && text.includes(written), String(hint));
@@ -258,7 +258,7 @@ suite("errors about colons and tabs", { tags: ["first-use-7"] }, () => {
   });
 });
 
-/** An operator or function of another language, its place, the fix from the help, and its meaning. */
+/** An operator or function of another language, its position, the fix from the help, and its meaning. */
 const operators: readonly (readonly [when: string, at: string, fix: string, means: string])[] = [
   ["not input.n > 5", "not", "!(input.n > 5)", "110001"],
   ["not (input.n > 5 || input.s == 'abc')", "not", "!(input.n > 5 || input.s == 'abc')", "110000"],
@@ -325,7 +325,7 @@ suite("operators and functions of other languages", { tags: ["first-use-7"] }, (
 
 suite("a file that is made to be slow to read", { tags: ["attack-12.i-1"] }, () => {
   const size = 200_000;
-  /** Processor time, because other processes may hold up this one. */
+  /** Processor time, because other processes may delay this one. */
   const msOf = (work: () => unknown): number => {
     const from = process.cpuUsage();
     work();

@@ -149,7 +149,7 @@ suite("a batcher", () => {
     assert.deepEqual(log, ["w1", "stop 1", "stop 2", "a", "w2", "w3"]);
   });
 
-  test("after a fault, a call that comes holds no memory", async () => {
+  test("after a fault, a call that comes keeps no memory", async () => {
     const { batcher, log, submit } = rigOf(["fault"]);
     batcher.failed.catch(() => undefined);
     submit("a");

@@ -137,7 +137,7 @@ test("one key may fill the queue until another key asks for its share", () => {
   assert.equal(queue.hasRoom("greedy", 0), false);
 });
 
-test("a key that holds more than its share is refused while a quarter is free for others", () => {
+test("a key that has more than its share is refused while a quarter is free for others", () => {
   const queue = new AdmissionQueue<Call>(new QueueBudget());
   queue.enqueue(callOf("modest"));
   assert.equal(fill(queue, "greedy"), limits.queueCallsMax * 0.75 - 1);

@@ -1,6 +1,6 @@
 /**
- * Goal: a key holds more than its share only if nobody with less could use the rest. Method: examples, and random
- * holders compared with giving out one item at a time to the holder that got least. Positive control: equal shares, of
+ * Goal: a key has more than its share only if nobody with less could use the rest. Method: examples, and random
+ * keys compared with giving out one item at a time to the key that got least. Positive control: equal shares, of
  * which nothing is passed on.
  */
 import assert from "node:assert/strict";
@@ -10,7 +10,7 @@ import { Shares } from "../../../../packages/gate/src/server/admission/shares.ts
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";
 
-/** How many items each key of each tenant holds. */
+/** How many items each key of each tenant has. */
 type Held = readonly (readonly number[])[];
 
 /** Returns the keys past their share, as `tenant/key`, in alphabetical order. */
@@ -26,7 +26,7 @@ function past(held: Held, max: number): readonly string[] {
     .toSorted();
 }
 
-/** Gives `max` items, one at a time, to the holder that has got least and wants more. */
+/** Gives `max` items, one at a time, to the key that has got least and wants more. */
 function given(wanted: readonly number[], max: number): readonly number[] {
   const got = wanted.map(() => 0);
   for (let left = max; left > 0; left -= 1) {
@@ -40,7 +40,7 @@ function given(wanted: readonly number[], max: number): readonly number[] {
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 
-/** The keys that a model lets hold at least one item too many, by whole items. */
+/** The keys that a model gives at least one item too many, by whole items. */
 function pastByModel(held: Held, max: number): readonly string[] {
   const ofTenants = given(held.map(sum), max);
   return held
@@ -66,7 +66,7 @@ const holders = fc.array(fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 
   maxLength: 4,
 });
 
-test("every key that a model holds to be past its share is, and somebody is if too many are held", (t) => {
+test("every key that a model counts as past its share is, and somebody is if too many are in use", (t) => {
   fc.assert(
     fc.property(holders, fc.integer({ min: 1, max: 60 }), (held, max) => {
       const found = past(held, max);

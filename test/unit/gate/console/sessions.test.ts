@@ -1,5 +1,5 @@
 /**
- * Goal: a sealed session opens with its own page secret, within its times and in its place, and with nothing else.
+ * Goal: a sealed session opens with its own page secret, within its times and on its path, and with nothing else.
  * Method: sessions over a clock of the test; each byte of a cookie is changed in turn. Secrets are made in real files.
  */
 import assert from "node:assert/strict";
@@ -108,7 +108,7 @@ test("the secret of a folder is made once, whole and private, and a short one is
   }
 });
 
-test("a secret that cannot be read is asked for again at the next request", async () => {
+test("a secret that cannot be read is read again at the next request", async () => {
   let isThere = false;
   const sessions = new Sessions(() => (isThere ? secret() : Promise.reject(new Error("not now"))));
   await assert.rejects(sessions.open(start), /not now/);

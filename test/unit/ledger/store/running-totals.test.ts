@@ -1,5 +1,5 @@
 /**
- * Goal: the rules of counters that both stores share hold where no sequence of calls to a gate leads, for example if two
+ * Goal: the rules of counters that both stores share are true where no sequence of calls to a gate leads, for example if two
  * gates fold one counter at once. The suite of the stores tests the sums themselves.
  */
 import assert from "node:assert/strict";

@@ -226,7 +226,7 @@ suite("Ed25519 cases of Wycheproof", () => {
   type Case = (typeof cases)[number];
 
   /**
-   * Returns a note's signature under that key; undefined if the message is not text, because a note holds only text.
+   * Returns a note's signature under that key; undefined if the message is not text, because a note contains only text.
    */
   function judgeNote({ publicKey, message, sig }: Case): boolean | undefined {
     const text = message.toString("utf8");

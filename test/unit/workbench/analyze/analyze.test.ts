@@ -157,7 +157,7 @@ suite("svc-gate analyze", () => {
   };
   const options = { json: false, deny: false };
 
-  test("the command prints place, excerpt and page of a finding, and exits with 1", async (t) => {
+  test("the command prints position, excerpt and page of a finding, and exits with 1", async (t) => {
     const { exitCode, text } = await analyzeCommand(file(t, bad), options);
     assert.equal(exitCode, 1);
     assert.match(text, /^warning\[never-fires\]: `r` never fires/m);

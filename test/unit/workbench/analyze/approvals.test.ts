@@ -1,5 +1,5 @@
 /**
- * Goal: `svc-gate analyze` reports each part of an approval that changes nothing, that nobody can give or that holds for
+ * Goal: `svc-gate analyze` reports each part of an approval that changes nothing, that nobody can give or that applies to
  * any subject, and reports no other. Method: one contract, with one part replaced for each case; each table has cases
  * with a finding and cases that differ from them in one part and have none.
  */
@@ -153,7 +153,7 @@ suite("unused-approval", () => {
   ]);
 });
 
-suite("limits on what parked calls hold", () => {
+suite("limits on what parked calls reserve", () => {
   const counter = (per: string): string =>
     `{ parked: { of: t, per: ${per}, sum: input.usd, counting: possible, within: 1d } }`;
   const reading = (read: string): string =>

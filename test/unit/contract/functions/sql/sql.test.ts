@@ -178,7 +178,7 @@ suite("the function sql()", () => {
 
 interface Grammar {
   readonly types: readonly string[];
-  /** Members that always hold one node type, so the tree does not name it. */
+  /** Members that always have one node type, so the tree does not name it. */
   readonly untyped: readonly { readonly node: string; readonly member: string; readonly type: string }[];
 }
 

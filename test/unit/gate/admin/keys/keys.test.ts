@@ -1,6 +1,6 @@
 /**
  * Goal: the rows of the ledger alone define the keys, at any time and in every gate that shares the ledger. Keys have
- * the format of spec/vectors/keys.json, and a new key gets only what was asked for and what its maker has. Method: a
+ * the format of spec/vectors/keys.json, and a new key gets only what was requested and what its maker has. Method: a
  * key ring over a real ledger, on the test's clock; tables of requests; a second ring for another gate.
  */
 import assert from "node:assert/strict";
@@ -245,7 +245,7 @@ test("after a rotation the old key works until the overlap ends or another rotat
   assert.deepEqual(good(one, two, three, four, five), [false, false, false, false, true]);
 });
 
-test("an operator can rotate and revoke the first key, and no row holds its guessable digest", async (t) => {
+test("an operator can rotate and revoke the first key, and no row contains its guessable digest", async (t) => {
   const { ring, ledger, time } = await open(t);
   const { key } = await rotate(ring, "default", { overlap: "1h" });
   assert.deepEqual([find(ring, first)?.name, find(ring, key)?.name], ["default", "default"]);
