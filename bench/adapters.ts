@@ -55,10 +55,10 @@ async function measured(driver: Driver): Promise<ReturnType<typeof medianInterva
   let run = 0;
   const timed = async (hook: "ours" | "absent"): Promise<number> => {
     run += 1;
-    const begin = performance.now();
+    const startedAt = performance.now();
     const { ended, detail } = await host.run(planOf(join(folder, String(run)), { hook, model: model.url, env }));
     if (ended !== "done") throw new Error(`${driver.name}: the run ended as ${ended}: ${detail}`);
-    return performance.now() - begin;
+    return performance.now() - startedAt;
   };
   try {
     for (const hook of ["ours", "absent"] as const) await timed(hook); // these load the framework

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { measureCpu } from "./approvals/cpu.ts";
-import { measureHolds } from "./approvals/holds.ts";
+import { measureReservations } from "./approvals/holds.ts";
 import { measureSteps } from "./approvals/steps.ts";
 import { measureVerify } from "./approvals/verify.ts";
 import { measureWaiters } from "./approvals/waiters.ts";
@@ -13,7 +13,7 @@ const sized = (name: string, fallback: number): number => Number(process.env[nam
 /** Each part has gates of its own. */
 const parts: Readonly<Record<string, (folder: string) => Promise<Measures>>> = {
   steps: (folder) => measureSteps(folder, sized("BENCH_ROUNDS", 600)),
-  holds: (folder) => measureHolds(folder, sized("BENCH_HOLDS", 10_000)),
+  holds: (folder) => measureReservations(folder, sized("BENCH_HOLDS", 10_000)),
   waiters: (folder) => measureWaiters(folder, sized("BENCH_WAITERS", 1000), 5),
   verify: (folder) => measureVerify(folder, sized("BENCH_ROWS", 16_000)),
   cpu: (folder) => measureCpu(folder, sized("BENCH_ROUNDS", 30)),
@@ -24,8 +24,8 @@ const parts: Readonly<Record<string, (folder: string) => Promise<Measures>>> = {
  * run that need no other checkout.
  */
 export async function benchApprovals(): Promise<void> {
-  const asked = process.argv.slice(3);
-  const names = asked.length > 0 ? asked : Object.keys(parts).filter((name) => name !== "cpu");
+  const wanted = process.argv.slice(3);
+  const names = wanted.length > 0 ? wanted : Object.keys(parts).filter((name) => name !== "cpu");
   const folder = mkdtempSync(join(tmpdir(), "svc-gate-bench-"));
   try {
     const measures: Record<string, Measures[string]> = {};

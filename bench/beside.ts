@@ -40,13 +40,13 @@ export async function besideStreams(
 /** Opens a stream of events, which is read until it is destroyed. */
 export function openStream(url: string, headers: Readonly<Record<string, string>>): Promise<ClientRequest> {
   return new Promise((resolve, reject) => {
-    const asked = request(url, { agent: false, headers }, (answer) => {
+    const outgoing = request(url, { agent: false, headers }, (answer) => {
       answer.resume();
       answer.on("error", () => undefined);
-      if (answer.statusCode === 200) resolve(asked);
+      if (answer.statusCode === 200) resolve(outgoing);
       else reject(new Error(`a stream was refused: ${answer.statusCode}`));
     });
-    asked.on("error", reject);
-    asked.end();
+    outgoing.on("error", reject);
+    outgoing.end();
   });
 }

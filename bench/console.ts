@@ -87,12 +87,12 @@ async function pageTimes({ url }: Server, key: string): Promise<readonly number[
   for (let at = 1; at <= 40; at += 1) {
     const before = Math.floor((rows / 40) * at);
     const filter = at % 2 === 0 ? "" : "&tool_name=payment.send&answered=ALLOW";
-    const began = performance.now();
+    const startedAt = performance.now();
     const answer = await fetch(`${url}/receipts?limit=50&before=${before}${filter}`, {
       headers: { authorization: `Bearer ${key}` },
     });
     await answer.text();
-    times.push(performance.now() - began);
+    times.push(performance.now() - startedAt);
   }
   return times;
 }
@@ -117,13 +117,13 @@ function send(
   body: string,
 ): Promise<{ readonly cookie: unknown; readonly text: string }> {
   return new Promise((resolve, reject) => {
-    const asked = request(url, { method: "POST", headers }, (answer) => {
+    const outgoing = request(url, { method: "POST", headers }, (answer) => {
       let text = "";
       answer.on("data", (piece: Buffer) => (text += piece.toString()));
       answer.on("end", () => resolve({ cookie: answer.headers["set-cookie"]?.[0], text }));
     });
-    asked.on("error", reject);
-    asked.end(body);
+    outgoing.on("error", reject);
+    outgoing.end(body);
   });
 }
 
@@ -193,11 +193,11 @@ async function callTimes(
     await page.locator("#title").waitFor();
     for (let turn = 0; turn <= rounds; turn += 1)
       for (const [name, id] of calls) {
-        const began = performance.now();
+        const startedAt = performance.now();
         await page.goto(`${url}/console/approvals/${id}`);
         await page.getByRole("button", { name: "Deny", exact: true }).waitFor();
         await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))");
-        if (turn > 0) times.get(name)?.push(performance.now() - began);
+        if (turn > 0) times.get(name)?.push(performance.now() - startedAt);
       }
     return times;
   } finally {

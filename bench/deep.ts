@@ -31,7 +31,7 @@ export async function benchDeep(): Promise<void> {
     await load(gate, 64, Number(process.env["BENCH_SECONDS"] ?? 30));
     for (let transaction = 0; transaction < rounds; transaction += 1) {
       const alone = await load(gate, connections, seconds);
-      const began = performance.now();
+      const startedAt = performance.now();
       const command = ["-n", "19", process.execPath, "bin/svc-gate.mjs", "verify", "--deep", "--json", folder];
       let isOver = false;
       const found = promisify(execFile)("nice", command).then(({ stdout }) => {
@@ -44,7 +44,7 @@ export async function benchDeep(): Promise<void> {
       const { ok, deep } = await found;
       if (!ok) throw new Error("the ledger did not verify");
       rows = deep.rows;
-      rates.push(rows / ((performance.now() - began) / 1000));
+      rates.push(rows / ((performance.now() - startedAt) / 1000));
       pairs.push({ alone, beside });
     }
     const ratio = (of: (pair: Load) => number): number =>

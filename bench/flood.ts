@@ -96,8 +96,8 @@ class Line {
     if (this.#stopped) return;
     if (this.#counting) this.#errors += 1;
     this.#sent.delete(socket);
-    const place = this.#free.indexOf(socket);
-    if (place !== -1) this.#free.splice(place, 1);
+    const position = this.#free.indexOf(socket);
+    if (position !== -1) this.#free.splice(position, 1);
     setTimeout(() => void this.#connectOne(), 100);
   }
 
@@ -205,8 +205,8 @@ async function run(flood: Flood): Promise<readonly Seen[]> {
   const lines = flood.senders.map((sender) => new Line(flood, sender));
   for (const line of lines) await line.connect();
   for (const line of lines) line.start();
-  const began = performance.now();
-  let last = began;
+  const startedAt = performance.now();
+  let last = startedAt;
   let counting = false;
   await new Promise<void>((resolve) => {
     const ticking = setInterval(() => {
@@ -214,11 +214,11 @@ async function run(flood: Flood): Promise<readonly Seen[]> {
       // After a pause of the process, send only the requests due in the last 5 ms: a burst would measure this process.
       for (const line of lines) line.tick(Math.min(0.005, (now - last) / 1000));
       last = now;
-      if (!counting && now - began >= flood.warmUpSeconds * 1000) {
+      if (!counting && now - startedAt >= flood.warmUpSeconds * 1000) {
         counting = true;
         for (const line of lines) line.count();
       }
-      if (now - began < (flood.warmUpSeconds + flood.seconds) * 1000) return;
+      if (now - startedAt < (flood.warmUpSeconds + flood.seconds) * 1000) return;
       clearInterval(ticking);
       resolve();
     }, 1);

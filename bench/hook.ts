@@ -54,8 +54,8 @@ export async function benchHook(): Promise<void> {
 }
 
 function timed(words: readonly string[], stdin: string): number {
-  const begin = performance.now();
+  const startedAt = performance.now();
   const { status, stderr } = spawnSync(process.execPath, words, { input: stdin, encoding: "utf8" });
   if (status !== 0) throw new Error(stderr);
-  return performance.now() - begin;
+  return performance.now() - startedAt;
 }

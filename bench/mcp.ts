@@ -104,9 +104,9 @@ async function measured(transport: string, { plain, gated }: Sides, check: Call)
 async function perCall(call: Call): Promise<number> {
   const times: number[] = [];
   for (let index = 0; index < calls; index += 1) {
-    const begun = performance.now();
+    const startedAt = performance.now();
     await call(index % 100);
-    times.push(performance.now() - begun);
+    times.push(performance.now() - startedAt);
     // An agent thinks between calls. Otherwise a check would wait until the row of the last outcome is on disk.
     await pause(thinkMs);
   }
@@ -119,14 +119,14 @@ async function stdioSides(folder: string, env: NodeJS.ProcessEnv, running: Runni
   const target = [process.execPath, ...rawServer];
   const own = ["--name", "bank", "--pins", join(folder, "stdio.json")];
   accept([...own, "--", ...target], env);
-  const begin = async (args: readonly string[]): Promise<Call> => {
+  const startCall = async (args: readonly string[]): Promise<Call> => {
     const child = spawn(process.execPath, args, { env, stdio: ["pipe", "pipe", "inherit"] });
     running.push(child);
     return shaken(child);
   };
   return {
-    plain: await begin(["bench/mcp/plain.ts", "stdio", ...target]),
-    gated: await begin([agentBin, "mcp", ...own, "--", ...target]),
+    plain: await startCall(["bench/mcp/plain.ts", "stdio", ...target]),
+    gated: await startCall([agentBin, "mcp", ...own, "--", ...target]),
   };
 }
 
@@ -200,9 +200,9 @@ function poster(address: string): Call {
       params: { name: "pay", arguments: { amount } },
     });
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-      const asked = send(`${address.replace(/\/mcp$/, "")}/mcp`, { method: "POST", agent, headers }, resolve);
-      asked.on("error", reject);
-      asked.end(body);
+      const outgoing = send(`${address.replace(/\/mcp$/, "")}/mcp`, { method: "POST", agent, headers }, resolve);
+      outgoing.on("error", reject);
+      outgoing.end(body);
     });
     let text = "";
     for await (const piece of answer) text += String(piece);

@@ -73,9 +73,9 @@ function startGate(folder: string, flags: readonly string[]): Promise<Server> {
 async function measureUncleanStarts(folder: string): Promise<number> {
   const times: number[] = [];
   for (let transaction = 0; transaction < 4; transaction += 1) {
-    const begun = performance.now();
+    const startedAt = performance.now();
     const gate = await startGate(folder, []);
-    times.push(performance.now() - begun);
+    times.push(performance.now() - startedAt);
     await load(gate, 64, 1);
     gate.child.kill("SIGKILL");
   }

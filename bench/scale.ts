@@ -41,7 +41,7 @@ export function scaleReport(question: Question, figures: Figures, run: Run): rea
   const alone = simulate(plan, question, figures, run, ranks);
   const many = simulate(plan, { ...question, gatesPerLedger: scattered }, figures, run, ranks);
   return [
-    ...asked(question, plan),
+    ...describeQuestion(question, plan),
     "",
     ...needed(question, figures, plan, alone.batchesPerSecond),
     "",
@@ -49,7 +49,7 @@ export function scaleReport(question: Question, figures: Figures, run: Run): rea
   ];
 }
 
-function asked(
+function describeQuestion(
   { checksPerSecond, tenants, skew, busiest, fullest, coresPerNode }: Question,
   plan: Plan,
 ): readonly string[] {

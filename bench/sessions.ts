@@ -219,10 +219,12 @@ function agentRow(runs: readonly Run[], suite: string, track: Track): string[] {
   const attacked = agent(runs, "compliant_attack", track, suite);
   const alone = agent(runs, "groundtruth_injection", track, suite);
   const benign = agent(runs, "groundtruth_benign", track, suite);
-  const asked = { of: benign.U3.of, count: benign.U3.of - benign.U3.count };
+  const escalated = { of: benign.U3.of, count: benign.U3.of - benign.U3.count };
   return [
     `${suite} ${track}`,
-    ...[attacked.S1, attacked.S4, alone.S1, benign.U1, asked, benign.U5, benign.U5Asked, attacked.U5].map(shareText),
+    ...[attacked.S1, attacked.S4, alone.S1, benign.U1, escalated, benign.U5, benign.U5Asked, attacked.U5].map(
+      shareText,
+    ),
   ];
 }
 

@@ -41,7 +41,7 @@ export async function benchTenants(): Promise<void> {
 
 interface Found {
   /** Returns the resident memory in MB after a check in each of this many tenants. */
-  readonly resident: readonly (readonly [asked: number, mb: number])[];
+  readonly resident: readonly (readonly [used: number, mb: number])[];
   readonly firstMs: number;
   readonly nextMs: number;
   readonly alone: readonly Load[];
@@ -55,9 +55,8 @@ async function measure(gate: Server, names: readonly string[], keys: ReadonlyMap
     const bearer = keys.get(id) ?? "";
     first.push(await timed(() => ask(gate, id, bearer, at)));
     next.push(await timed(() => ask(gate, id, bearer, at)));
-    const asked = at + 1;
-    if ([0.1, 0.5, 1].some((part) => Math.round(part * names.length) === asked))
-      resident.push([asked, residentMb(gate)]);
+    const used = at + 1;
+    if ([0.1, 0.5, 1].some((part) => Math.round(part * names.length) === used)) resident.push([used, residentMb(gate)]);
   }
   const [quiet = "", busy = ""] = names.slice(-2);
   const of = (id: string): readonly [Server, string] => [{ ...gate, url: `${gate.url}/t/${id}` }, keys.get(id) ?? ""];
@@ -79,7 +78,7 @@ function report({ resident, firstMs, nextMs, alone, beside }: Found): void {
   const [all, allMb] = resident.at(-1) ?? [0, 0];
   const p99 = (loads: readonly Load[]): number => median(loads.map((found) => found.p99));
   console.log(`\n${tenants} tenants with a ledger each on SQLite; at most 64 are open at once`);
-  printTable([["tenants asked", "resident MB"], ...resident.map(([asked, mb]) => [String(asked), round(mb)] as const)]);
+  printTable([["tenants used", "resident MB"], ...resident.map(([used, mb]) => [String(used), round(mb)] as const)]);
   printTable([
     ["", "ms"],
     ["first check of a tenant that is closed", round(firstMs)],

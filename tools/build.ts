@@ -45,8 +45,8 @@ const packages: readonly Package[] = Object.entries(sources).map(([name, folders
     readFileSync(join(folder, "package.json"), "utf8"),
   );
   const target = join(values.to ?? join(root, "dist"), name);
-  const places = folders.map(([from, to]) => [join(root, "packages", from), join(target, to)] as const);
-  return { ...manifest, folder, target, sources: places };
+  const pairs = folders.map(([from, to]) => [join(root, "packages", from), join(target, to)] as const);
+  return { ...manifest, folder, target, sources: pairs };
 });
 
 for (const each of packages.filter(({ folder }) => wanted.length === 0 || wanted.includes(basename(folder)))) {
@@ -83,11 +83,11 @@ function renamed(text: string, from: Package, source: string, built: string): st
   const modules = text.replaceAll(/(["'])((?:\.{1,2}\/)?[\w./-]+)\.ts\1/g, (literal, mark: string, name: string) => {
     const path = resolve(dirname(source), `${name}.ts`);
     if (!existsSync(path)) return literal;
-    return `${mark}${placeOf(path, from) === undefined ? exportOf(path) : `${name}.js`}${mark}`;
+    return `${mark}${builtPathOf(path, from) === undefined ? exportOf(path) : `${name}.js`}${mark}`;
   });
   return modules.replaceAll(/(?<=["'`])\.\.\/[\w./-]*/g, (path) => {
     const named = resolve(dirname(source), path);
-    if (placeOf(named, from) !== undefined || named === sourcesRoot) return path;
+    if (builtPathOf(named, from) !== undefined || named === sourcesRoot) return path;
     if (!isIn(root, named) || !existsSync(named)) return path;
     const owner = isIn(from.folder, named) ? from.folder : root;
     const copied = relative(dirname(built), join(from.target, relative(owner, named))).replaceAll(sep, "/");
@@ -96,8 +96,8 @@ function renamed(text: string, from: Package, source: string, built: string): st
 }
 
 /** Returns where a source goes in a package that is made of it. */
-function placeOf(path: string, { sources: places }: Package): string | undefined {
-  const [from, to] = places.find(([folder]) => isIn(folder, path)) ?? [];
+function builtPathOf(path: string, { sources: pairs }: Package): string | undefined {
+  const [from, to] = pairs.find(([folder]) => isIn(folder, path)) ?? [];
   return from === undefined || to === undefined ? undefined : join(to, relative(from, path));
 }
 
@@ -108,9 +108,9 @@ function isIn(folder: string, path: string): boolean {
 /** Returns how another package's module is imported. */
 function exportOf(path: string): string {
   for (const owner of packages) {
-    const place = placeOf(path, owner);
-    if (place === undefined) continue;
-    const target = `./${relative(owner.target, place).replaceAll(sep, "/").replace(/\.ts$/, ".js")}`;
+    const built = builtPathOf(path, owner);
+    if (built === undefined) continue;
+    const target = `./${relative(owner.target, built).replaceAll(sep, "/").replace(/\.ts$/, ".js")}`;
     const [key] = Object.entries(owner.exports).find(([, each]) => each === target) ?? [];
     if (key !== undefined) return `${owner.name}${key.slice(1)}`;
   }

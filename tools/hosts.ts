@@ -42,10 +42,10 @@ try {
 
 /** Installs the newest versions of the named packages, without the dependencies' locked versions. */
 function installNewest(): void {
-  const place = mkdtempSync(join(tmpdir(), "svc-gate-hosts-"));
-  end.after(async () => rmSync(place, { recursive: true, force: true }));
+  const scratch = mkdtempSync(join(tmpdir(), "svc-gate-hosts-"));
+  end.after(async () => rmSync(scratch, { recursive: true, force: true }));
   for (const name of folders) {
-    const [own, folder] = [installed(name), join(place, name)];
+    const [own, folder] = [installed(name), join(scratch, name)];
     mkdirSync(folder, { recursive: true });
     for (const file of ["package.json", "requirements.in"])
       if (existsSync(join(own, file))) cpSync(join(own, file), join(folder, file));
@@ -61,7 +61,7 @@ function installNewest(): void {
     const words = ["install", "--quiet", "--only-binary=:all:", "-r", "requirements.in"];
     run(folder, join(folder, ".venv", "bin", "pip"), ...words);
   }
-  process.env["SVC_TEST_HOSTS"] = place;
+  process.env["SVC_TEST_HOSTS"] = scratch;
 }
 
 /** A package under another name is an older major version, which stays. */

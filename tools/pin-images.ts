@@ -59,9 +59,9 @@ function unread(file: string, text: string): string {
 }
 
 function digestOf(image: string): string {
-  const asked = spawnSync("docker", ["buildx", "imagetools", "inspect", image], { encoding: "utf8" });
-  const digest = asked.status === 0 ? /^Digest: +(sha256:[0-9a-f]{64})$/m.exec(asked.stdout)?.[1] : undefined;
-  return digest ?? fail(`docker gives no digest of ${image}: ${asked.error?.message ?? asked.stderr.trim()}`);
+  const inspected = spawnSync("docker", ["buildx", "imagetools", "inspect", image], { encoding: "utf8" });
+  const digest = inspected.status === 0 ? /^Digest: +(sha256:[0-9a-f]{64})$/m.exec(inspected.stdout)?.[1] : undefined;
+  return digest ?? fail(`docker gives no digest of ${image}: ${inspected.error?.message ?? inspected.stderr.trim()}`);
 }
 
 function fail(why: string): never {

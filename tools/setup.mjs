@@ -81,18 +81,18 @@ function install(group) {
 /** Python packages are wheels, so no code of theirs runs now. Without Python, the tests that need them are skipped. */
 function installPython(folder) {
   if (!existsSync(join(folder, "requirements.txt"))) return;
-  const place = join(folder, ".venv");
-  rmSync(place, { recursive: true, force: true });
-  const python = join(place, process.platform === "win32" ? "Scripts" : "bin", "python");
+  const venv = join(folder, ".venv");
+  rmSync(venv, { recursive: true, force: true });
+  const python = join(venv, process.platform === "win32" ? "Scripts" : "bin", "python");
   const flags = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"];
   const steps = [
-    ["python3", "-m", "venv", place],
+    ["python3", "-m", "venv", venv],
     [python, "-m", "pip", "install", ...flags, "-r", join(folder, "requirements.txt")],
   ];
   for (const [command, ...words] of steps) {
     const { status } = spawnSync(command, words, { stdio: ["ignore", "ignore", "inherit"] });
     if (status === 0) continue;
-    rmSync(place, { recursive: true, force: true });
+    rmSync(venv, { recursive: true, force: true });
     console.error(`svc-gate: ${folder} has no Python packages: it needs python3 3.10 or later with venv and pip`);
     return;
   }
@@ -106,8 +106,8 @@ export async function setUp(name) {
   const lock = locks.map((each) => readFileSync(each, "utf8")).join("");
   // A larger group contains the smaller ones; the group with the runtime is enough if the runtime is not needed.
   const larger = isGroup ? groups.slice(groups.indexOf(name)) : ["lock"];
-  const place = join(folder, existsSync(join(folder, "package-lock.json")) ? "node_modules" : ".venv");
-  const stampOf = (each) => join(place, `.svc-gate-${each}`);
+  const installed = join(folder, existsSync(join(folder, "package-lock.json")) ? "node_modules" : ".venv");
+  const stampOf = (each) => join(installed, `.svc-gate-${each}`);
   const texts = [`with a runtime\n${lock}`, ...(needsRuntime ? [] : [`without a runtime\n${lock}`])];
   const isDone = () =>
     larger.some((each) => existsSync(stampOf(each)) && texts.includes(readFileSync(stampOf(each), "utf8")));
@@ -121,7 +121,7 @@ export async function setUp(name) {
       if (existsSync(join(folder, "package-lock.json"))) npm(folder, "ci");
       installPython(folder);
     }
-    mkdirSync(place, { recursive: true }); // also without Python
+    mkdirSync(installed, { recursive: true }); // also without Python
     writeFileSync(stampOf(larger[0]), texts.at(-1));
   }
   endTurn();

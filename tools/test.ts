@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { pipeline } from "node:stream/promises";
-import { correctPlace, fileOf, folderVariable, freshReason } from "../test/support/controls/control.ts";
+import { correctLocation, fileOf, folderVariable, freshReason } from "../test/support/controls/control.ts";
 import { keyOf } from "../test/support/controls/lock.ts";
 import { killOnInterrupt } from "../test/support/processes.ts";
 import { fastFolder, offerPostgres } from "../test/support/shared-postgres.ts";
@@ -61,7 +61,7 @@ events.on("test:pass", (event) => {
   }
 });
 events.on("test:fail", (event) => {
-  correctPlace(event);
+  correctLocation(event);
   const { details, todo, name } = event;
   if (details.type === "suite" || todo !== undefined) return;
   counts.failed += 1;

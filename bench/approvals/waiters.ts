@@ -22,7 +22,7 @@ interface Round {
   /** How much the gate's memory grows while they wait. */
   readonly grownMb: number;
   /** The gate's processor time for one waiter, until it waits. */
-  readonly beginMicros: number;
+  readonly startMicros: number;
   /** From a decision's request until the last of its two waiters has its answer, in milliseconds. */
   readonly heardMs: readonly number[];
   readonly decidedMs: readonly number[];
@@ -57,8 +57,8 @@ async function oneRound(
   const { server } = desk;
   const first = index % 2 === 0 ? await load(desk) : undefined;
   const [beforeMb, beforeCpu] = [residentMb(server), cpuMicros(server.child)];
-  const waiting = await beginToWait(desk, keys, parked, count);
-  const beginMicros = (cpuMicros(server.child) - beforeCpu) / count;
+  const waiting = await startToWait(desk, keys, parked, count);
+  const startMicros = (cpuMicros(server.child) - beforeCpu) / count;
   const grownMb = residentMb(server) - beforeMb;
   const beside = await load(desk);
   const heardMs: number[] = [];
@@ -71,7 +71,7 @@ async function oneRound(
   }
   for (const line of waiting.lines) line.close();
   await setTimeout(300);
-  return { without: first ?? (await load(desk)), beside, grownMb, beginMicros, heardMs, decidedMs };
+  return { without: first ?? (await load(desk)), beside, grownMb, startMicros, heardMs, decidedMs };
 }
 
 /** Allowed checks that read a counter, over 64 connections. */
@@ -91,7 +91,7 @@ async function load({ server }: Desk): Promise<Load> {
 }
 
 /** Opens the waiters, and resolves when all of them wait. */
-async function beginToWait(
+async function startToWait(
   { server }: Desk,
   keys: readonly string[],
   parked: readonly Parked[],
@@ -131,7 +131,7 @@ function report(found: readonly Round[], count: number): Measures {
     ["checks/s beside them", round(median(found.map(({ beside }) => beside.perSecond)))],
     ["beside / without, pairs", shown(ratio)],
     ["growth of the gate's memory, MB, greatest of the rounds", round(grownMb)],
-    ["CPU until one waits, us", round(median(found.map(({ beginMicros }) => beginMicros)))],
+    ["CPU until one waits, us", round(median(found.map(({ startMicros }) => startMicros)))],
     ["from a decision's request until both waiters hear it, ms", shown(heard)],
     ["the same, after the answer to the decision, ms", round(after)],
   ]);

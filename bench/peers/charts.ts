@@ -12,8 +12,8 @@ import { barChart, grouped, lineChart, type Line } from "./svg.ts";
 /** Returns the charts of a run, by file name. */
 export function charts(results: Results): Readonly<Record<string, string>> {
   const { peers } = results;
-  const lines = (series: (peer: PeerResult) => Series, places: readonly number[], pick: (figures: Figures) => number) =>
-    linesOf(peers, (peer) => places.map((place) => at(series(peer), place, pick)));
+  const lines = (series: (peer: PeerResult) => Series, counts: readonly number[], pick: (figures: Figures) => number) =>
+    linesOf(peers, (peer) => counts.map((count) => at(series(peer), count, pick)));
   const sessions = sizesOf(peers.map((peer) => peer.sessions));
   return {
     "checks.svg": barChart(
@@ -31,7 +31,7 @@ export function charts(results: Results): Readonly<Record<string, string>> {
     "connections.svg": lineChart({
       title: "Checks a second, by connections",
       unit: "checks/s",
-      places: connectionCounts.map(String),
+      labels: connectionCounts.map(String),
       axis: "connections",
       lines: lines(
         (peer) => peer.connections,
@@ -43,7 +43,7 @@ export function charts(results: Results): Readonly<Record<string, string>> {
     "latency.svg": lineChart({
       title: "Time of the slowest one in a hundred checks (p99), by connections",
       unit: "ms",
-      places: connectionCounts.map(String),
+      labels: connectionCounts.map(String),
       axis: "connections",
       lines: lines(
         (peer) => peer.connections,
@@ -55,7 +55,7 @@ export function charts(results: Results): Readonly<Record<string, string>> {
     "rules.svg": lineChart({
       title: `p99 at ${usual} connections, by rules of other tools beside the six`,
       unit: "ms",
-      places: ruleCounts.map(grouped),
+      labels: ruleCounts.map(grouped),
       axis: "rules of other tools",
       lines: lines(
         (peer) => peer.rules,
@@ -67,7 +67,7 @@ export function charts(results: Results): Readonly<Record<string, string>> {
     "sessions.svg": lineChart({
       title: `p99 at ${usual} connections, by sessions that were seen before`,
       unit: "ms",
-      places: sessions.map(grouped),
+      labels: sessions.map(grouped),
       axis: "sessions (svc-gate counts each; the others keep nothing)",
       lines: lines(
         (peer) => peer.sessions,
@@ -92,8 +92,8 @@ function linesOf(peers: readonly PeerResult[], values: (peer: PeerResult) => Lin
   return peers.map((peer, colour) => ({ label: shortName(peer), values: values(peer), colour, strong: peer.ours }));
 }
 
-function at(series: Series, place: number, pick: (figures: Figures) => number): number | undefined {
-  const figures = series[place];
+function at(series: Series, count: number, pick: (figures: Figures) => number): number | undefined {
+  const figures = series[count];
   return figures === undefined ? undefined : pick(figures);
 }
 

@@ -136,7 +136,7 @@ async function byConnections(folder: string, ready: readonly Peer[]): Promise<Re
       for (const { connections, loads } of series) {
         for (const [at, subject] of subjects.entries()) {
           if (round === 0 && connections !== usual) continue; // a warm-up
-          const load = await asked(subject, { connections, seconds: round === 0 ? seconds / 2 : seconds });
+          const load = await answersOf(subject, { connections, seconds: round === 0 ? seconds / 2 : seconds });
           if (round > 0) loads[at]?.push(load);
         }
       }
@@ -186,7 +186,7 @@ function bySessions(folder: string, peer: Peer): Promise<Series> {
         const into = join(folder, `${peer.id}-sessions-${sessions}`);
         const started = await startPeer(peer, into, { ...sixRules, counted: peer.ours });
         if (!peer.ours) return started;
-        const { perSecond } = await asked({ started, sessions }, { connections: usual, seconds, once: true });
+        const { perSecond } = await answersOf({ started, sessions }, { connections: usual, seconds, once: true });
         console.log(`${peer.name}: has seen ${sessions} sessions, ${Math.round(perSecond)} checks/s`);
         return started;
       },
@@ -210,7 +210,10 @@ async function compared(what: string, variants: readonly Variant[]): Promise<Ser
     for (const variant of variants) running.push({ variant, started: await variant.start(), loads: [] });
     for (let round = 0; round <= rounds; round += 1) {
       for (const { variant, started, loads } of running) {
-        const load = await asked({ started, sessions: variant.sessions }, { connections: usual, seconds: seconds / 2 });
+        const load = await answersOf(
+          { started, sessions: variant.sessions },
+          { connections: usual, seconds: seconds / 2 },
+        );
         if (round > 0) loads.push(load);
       }
     }
@@ -229,7 +232,7 @@ interface Subject {
 }
 
 /** Loads a server from another process. */
-async function asked(
+async function answersOf(
   { started: { peer, server }, sessions }: Subject,
   how: { readonly connections: number; readonly seconds: number; readonly once?: boolean },
 ): Promise<Load> {

@@ -10,14 +10,14 @@ import {
 } from "./results.ts";
 import { grouped } from "./svg.ts";
 
-const begin = "<!-- figures: written by npm run bench -- peers -->";
+const startMark = "<!-- figures: written by npm run bench -- peers -->";
 const end = "<!-- end of figures -->";
 
 /** Returns the page with the figures of this run between its two marks. */
 export function pageWith(page: string, results: Results): string {
-  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`the page does not hold ${begin} and ${end}`);
-  return `${page.slice(0, from + begin.length)}\n\n${tables(results)}\n${page.slice(to)}`;
+  const [from, to] = [page.indexOf(startMark), page.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`the page does not hold ${startMark} and ${end}`);
+  return `${page.slice(0, from + startMark.length)}\n\n${tables(results)}\n${page.slice(to)}`;
 }
 
 /** Returns all tables of a run, in Markdown. */

@@ -21,7 +21,7 @@ export interface Line {
 export interface LineChart {
   readonly title: string;
   readonly unit: string;
-  readonly places: readonly string[];
+  readonly labels: readonly string[];
   readonly axis: string;
   readonly lines: readonly Line[];
   /** Whether the scale is logarithmic, for values that differ by more than a power of ten. */
@@ -64,7 +64,7 @@ export function barChart(title: string, bars: readonly Bar[], footnote: string):
 }
 
 /** Draws lines over evenly spaced positions; each has its name at its end. */
-export function lineChart({ title, unit, places, axis, lines, logarithmic }: LineChart): string {
+export function lineChart({ title, unit, labels, axis, lines, logarithmic }: LineChart): string {
   const [left, right, top, bottom] = [64, width - 190, 58, 330];
   const values = lines.flatMap((line) => line.values).filter((value) => value !== undefined);
   const ticks = logarithmic ? powers(values) : steps(Math.max(...values, 0));
@@ -72,16 +72,16 @@ export function lineChart({ title, unit, places, axis, lines, logarithmic }: Lin
   const scale = logarithmic ? Math.log10 : (value: number): number => value;
   const y = (value: number): number =>
     bottom - ((scale(value) - scale(low)) / (scale(high) - scale(low))) * (bottom - top);
-  const x = (place: number): number =>
-    left + (places.length === 1 ? 0 : (place / (places.length - 1)) * (right - left));
+  const x = (index: number): number =>
+    left + (labels.length === 1 ? 0 : (index / (labels.length - 1)) * (right - left));
   const grid = ticks.map(
     (tick) =>
       `<path class="grid" d="M${left} ${fixed(y(tick))}H${right}"/>` +
       `<text class="soft" x="${left - 8}" y="${fixed(y(tick) + 4)}" text-anchor="end">${grouped(tick)}</text>`,
   );
-  const names = places.map(
-    (place, at) =>
-      `<text class="soft" x="${fixed(x(at))}" y="${bottom + 20}" text-anchor="middle">${escaped(place)}</text>`,
+  const names = labels.map(
+    (label, at) =>
+      `<text class="soft" x="${fixed(x(at))}" y="${bottom + 20}" text-anchor="middle">${escaped(label)}</text>`,
   );
   const ends = apart(lines.map((line) => y(lastOf(line) ?? low)));
   const drawn = lines.map((line, at) => {
@@ -115,16 +115,16 @@ function page(title: string, height: number, parts: readonly string[]): string {
 }
 
 /** Returns positions of names, moved so that no two overlap. */
-export function apart(places: readonly number[], least = 17): readonly number[] {
-  const order = places.map((place, at) => ({ place, at })).toSorted((a, b) => a.place - b.place);
+export function apart(positions: readonly number[], least = 17): readonly number[] {
+  const order = positions.map((position, at) => ({ position, at })).toSorted((a, b) => a.position - b.position);
   const moved: number[] = [];
   let floor = -Infinity;
-  for (const { place, at } of order) {
-    floor = Math.max(place, floor + least);
+  for (const { position, at } of order) {
+    floor = Math.max(position, floor + least);
     moved[at] = floor;
   }
-  const over = Math.max(0, floor - Math.max(...places)) / 2;
-  return moved.map((place) => place - over);
+  const over = Math.max(0, floor - Math.max(...positions)) / 2;
+  return moved.map((position) => position - over);
 }
 
 /** Returns powers of ten that bound all values between the first and the last. */

@@ -65,7 +65,7 @@ export interface Plan {
 export function makePlan(question: Question, figures: Figures): Plan {
   const ledgerBears = bears(question, figures);
   const { ledgers, split } = spread(question, ledgerBears);
-  const gates = placeOnGates(ledgers, question, figures);
+  const gates = assignToGates(ledgers, question, figures);
   const perNode = question.busiest * question.coresPerNode;
   const workers = fewest(
     (count) => busiestOf(ledgers, (id) => workerOf(id, shardsFor(count), count), rowsLoad(question, figures)),
@@ -152,25 +152,25 @@ function batchesPerSecond(checksPerSecond: number, { batchMax }: Question, figur
   return checksPerSecond / Math.min(batchMax, Math.max(1, rows));
 }
 
-interface Placed {
+interface Placement {
   readonly gateOf: readonly number[];
   readonly loads: readonly number[];
 }
 
 /** Returns the fewest gates on which all ledgers fit. */
-function placeOnGates(ledgers: readonly PlannedLedger[], { busiest }: Question, figures: Figures): Placed {
+function assignToGates(ledgers: readonly PlannedLedger[], { busiest }: Question, figures: Figures): Placement {
   const load = gateLoad(figures);
   const total = ledgers.reduce((sum, ledger) => sum + load(ledger), 0);
   if (ledgers.some((ledger) => load(ledger) > busiest))
     throw new Error("one ledger alone is more than a gate may have");
   for (let count = Math.ceil(total / busiest); ; count += 1) {
-    const placed = placeOn(count, ledgers, load, busiest);
-    if (placed !== undefined) return placed;
+    const placement = assignTo(count, ledgers, load, busiest);
+    if (placement !== undefined) return placement;
   }
 }
 
 /** Hashing with bounded loads, as in balancers: a full gate passes a ledger on to the next. */
-function placeOn(count: number, ledgers: readonly PlannedLedger[], load: Load, most: number): Placed | undefined {
+function assignTo(count: number, ledgers: readonly PlannedLedger[], load: Load, most: number): Placement | undefined {
   const loads = Array.from({ length: count }, () => 0);
   const gateOf: number[] = [];
   for (const ledger of ledgers) {
@@ -192,10 +192,10 @@ function fewest(load: (count: number) => number, most: number): { readonly count
   throw new Error("one ledger alone is more than a node may have");
 }
 
-function busiestOf(ledgers: readonly PlannedLedger[], place: (id: number) => number, load: Load): number {
+function busiestOf(ledgers: readonly PlannedLedger[], gateOf: (id: number) => number, load: Load): number {
   const loads: number[] = [];
   for (const ledger of ledgers) {
-    const at = place(ledger.id);
+    const at = gateOf(ledger.id);
     loads[at] = (loads[at] ?? 0) + load(ledger);
   }
   return loads.reduce((most, next) => Math.max(most, next ?? 0), 0);

@@ -141,10 +141,10 @@ class Load {
 
   /** Gives the free lock to the first requester, with all calls that its gate has ready. */
   #turnOver(id: number, ledger: LedgerState, now: number): void {
-    const [queue] = ledger.queues.filter(({ length }) => length > 0).toSorted((a, b) => askedAt(a) - askedAt(b));
+    const [queue] = ledger.queues.filter(({ length }) => length > 0).toSorted((a, b) => arrivalOf(a) - arrivalOf(b));
     ledger.taken = queue !== undefined;
     if (queue === undefined) return;
-    if (askedAt(queue) > now) return this.#freeAt(id, askedAt(queue));
+    if (arrivalOf(queue) > now) return this.#freeAt(id, arrivalOf(queue));
     const ready = queue.findIndex(({ readyAt }) => readyAt > now);
     const batch = queue.splice(0, Math.min(this.#question.batchMax, ready === -1 ? queue.length : ready));
     const until = this.#endOf(batch.length, this.#coresFreeAt[ledger.worker], now);
@@ -171,7 +171,7 @@ class Load {
   }
 }
 
-function askedAt(queue: readonly Waiting[]): number {
+function arrivalOf(queue: readonly Waiting[]): number {
   return queue[0]?.readyAt ?? Number.POSITIVE_INFINITY;
 }
 

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { control } from "../support/controls/control.ts";
 import { Load } from "../support/faults/load.ts";
-import { examine, placeIn, type Place } from "../support/faults/place.ts";
+import { examine, setupIn, type Setup } from "../support/faults/setup.ts";
 import { temporaryFolder } from "../support/ledger-fixture.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { runGate, startGate, type GateProcess } from "../support/gate-process.ts";
@@ -23,12 +23,12 @@ interface CopiedLedger {
   readonly data: string;
   readonly pin: string;
   readonly copy: string;
-  readonly settings: Place["settings"];
+  readonly settings: Setup["settings"];
 }
 
 function copiedLedgerIn(t: TestContext, changes: readonly Mutation[] = []): CopiedLedger {
   const folder = temporaryFolder(t);
-  const { data, settings } = placeIn(folder, { changes });
+  const { data, settings } = setupIn(folder, { changes });
   const pin = join(folder, "outside", "pin");
   mkdirSync(join(folder, "outside"));
   return { data, pin, copy: join(folder, "copy"), settings: { ...settings, SVC_PIN: pin } };
@@ -62,19 +62,19 @@ const copied = async ({ data, copy, settings }: CopiedLedger, load: Load): Promi
 const cases: readonly Case[] = [
   {
     title: "yesterday's folder with today's pin",
-    change: async (place, load) => {
-      await copied(place, load);
-      putBack(place.copy, place.data);
+    change: async (setup, load) => {
+      await copied(setup, load);
+      putBack(setup.copy, setup.data);
     },
     pinned: "outside",
   },
   {
     title: "a copy that went further than the ledger, in its place",
-    change: async (place, load) => {
-      cpSync(place.pin, `${place.pin}.copy`);
-      await copied(place, load);
-      await serveCalls({ ...place.settings, SVC_DATA_DIR: place.copy, SVC_PIN: `${place.pin}.copy` }, new Load(), 5);
-      putBack(place.copy, place.data);
+    change: async (setup, load) => {
+      cpSync(setup.pin, `${setup.pin}.copy`);
+      await copied(setup, load);
+      await serveCalls({ ...setup.settings, SVC_DATA_DIR: setup.copy, SVC_PIN: `${setup.pin}.copy` }, new Load(), 5);
+      putBack(setup.copy, setup.data);
     },
     pinned: "outside",
   },
@@ -117,12 +117,12 @@ async function startAfter(
   { change, pinned }: Case,
   changes: readonly Mutation[] = [],
 ): Promise<string> {
-  const place = copiedLedgerIn(t, changes);
-  const { SVC_PIN: _, ...inside } = place.settings;
-  const settings = pinned === "inside" ? inside : place.settings;
+  const setup = copiedLedgerIn(t, changes);
+  const { SVC_PIN: _, ...inside } = setup.settings;
+  const settings = pinned === "inside" ? inside : setup.settings;
   const load = new Load();
   await serveCalls(settings, load, 5);
-  await change(place, load);
+  await change(setup, load);
   const ended = await runGate(["serve"], { settings });
   return ended === "served" ? "served" : `${ended.code}: ${ended.stderr}`;
 }
@@ -149,23 +149,23 @@ suite("starts on copies of a ledger", { tags: ["verify.walks-chain"] }, () => {
   });
 
   test("only the answers that clients keep reveal a folder put back with its pin", async (t) => {
-    const place = copiedLedgerIn(t);
-    const { SVC_PIN: _, ...settings } = place.settings;
+    const setup = copiedLedgerIn(t);
+    const { SVC_PIN: _, ...settings } = setup.settings;
     const load = new Load();
     await serveCalls(settings, load, 5);
-    await copied({ ...place, settings }, load);
-    putBack(place.copy, place.data);
-    const { lost, rows } = await examine({ data: place.data, settings }, load.answers);
+    await copied({ ...setup, settings }, load);
+    putBack(setup.copy, setup.data);
+    const { lost, rows } = await examine({ data: setup.data, settings }, load.answers);
     assert.deepEqual([rows, lost.map(({ seq }) => seq)], [5, [6, 7, 8]], "nothing in the folder remembers them");
   });
 
   test("two copies that both go on fork at the first new row", async (t) => {
-    const place = copiedLedgerIn(t);
-    const { SVC_PIN: _, ...settings } = place.settings;
+    const setup = copiedLedgerIn(t);
+    const { SVC_PIN: _, ...settings } = setup.settings;
     const [one, other] = [new Load(), new Load()];
     await serveCalls(settings, one, 5);
-    await copied({ ...place, settings }, one);
-    await serveCalls({ ...settings, SVC_DATA_DIR: place.copy }, other, 3);
+    await copied({ ...setup, settings }, one);
+    await serveCalls({ ...settings, SVC_DATA_DIR: setup.copy }, other, 3);
     const [mine, theirs] = [one.answers.slice(5), other.answers];
     assert.deepEqual(
       mine.map(({ seq }) => seq),
@@ -175,8 +175,8 @@ suite("starts on copies of a ledger", { tags: ["verify.walks-chain"] }, () => {
       mine.every(({ hash }, at) => hash !== theirs[at]?.hash),
       "the same numbers, other hashes",
     );
-    assert.deepEqual((await examine({ data: place.data, settings }, mine)).lost, []);
-    assert.equal((await examine({ data: place.data, settings }, theirs)).lost.length, 3);
+    assert.deepEqual((await examine({ data: setup.data, settings }, mine)).lost, []);
+    assert.equal((await examine({ data: setup.data, settings }, theirs)).lost.length, 3);
   });
 });
 
@@ -199,7 +199,7 @@ const takesNoLock: Mutation = {
 
 suite("a folder has one owner", () => {
   test("one of four gates that start at once on a folder serves it, even through a link", async (t) => {
-    const { data, settings } = placeIn(temporaryFolder(t));
+    const { data, settings } = setupIn(temporaryFolder(t));
     mkdirSync(data);
     symlinkSync(data, `${data}-too`);
     const too = { ...settings, SVC_DATA_DIR: `${data}-too` };
@@ -208,11 +208,11 @@ suite("a folder has one owner", () => {
       const { serving, said } = await race([settings, too, settings, too]);
       assert.equal(serving.length, 1, said.join("\n"));
       const late = await race([settings]);
-      const held = complaint(late.said[0] ?? "");
-      says("another gate serves the folder", held);
+      const expected = complaint(late.said[0] ?? "");
+      says("another gate serves the folder", expected);
       for (const sentence of said) {
-        const isHeld = complaint(sentence).replaceAll(`${data}-too`, data) === held;
-        assert.ok(isHeld || /another program uses/.test(sentence), sentence);
+        const isSame = complaint(sentence).replaceAll(`${data}-too`, data) === expected;
+        assert.ok(isSame || /another program uses/.test(sentence), sentence);
       }
       await load.run(serving[0]?.url ?? "", 2, 10);
       await serving[0]?.kill();
@@ -222,7 +222,7 @@ suite("a folder has one owner", () => {
   });
 
   control("positive control: gates without the lock are noticed, and they still answer no row twice", async (t) => {
-    const { data, settings } = placeIn(temporaryFolder(t), { changes: [takesNoLock] });
+    const { data, settings } = setupIn(temporaryFolder(t), { changes: [takesNoLock] });
     await serveCalls(settings, new Load(), 1);
     // Without a lock the gates also write the same small files at once, and sometimes one of them fails at its start.
     let { serving } = await race([settings, settings]);

@@ -11,7 +11,7 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { control } from "../support/controls/control.ts";
 import { Load, type Refused } from "../support/faults/load.ts";
-import { examine, placeIn } from "../support/faults/place.ts";
+import { examine, setupIn } from "../support/faults/setup.ts";
 import { smallDisk } from "../support/faults/small-disk.ts";
 import { temporaryFolder } from "../support/ledger-fixture.ts";
 import { runGate, startGate, type Ended, type Exit } from "../support/gate-process.ts";
@@ -58,9 +58,9 @@ async function fill(filler: string): Promise<void> {
 
 async function filled(t: TestContext, disk: string, changes: readonly Mutation[] = []): Promise<Outcome> {
   const filler = join(disk, "filler");
-  const place = placeIn(temporaryFolder(t), { data: join(disk, "data"), changes });
+  const setup = setupIn(temporaryFolder(t), { data: join(disk, "data"), changes });
   const load = new Load();
-  const gate = await startGate({ settings: place.settings });
+  const gate = await startGate({ settings: setup.settings });
   t.after(() => gate.kill());
   const working = load.run(gate.url, clients);
   await load.reaches(answersBefore, working);
@@ -77,10 +77,10 @@ async function filled(t: TestContext, disk: string, changes: readonly Mutation[]
   await fill(filler);
   const end = again === 0 ? await gate.ended : undefined;
   await gate.kill();
-  const restart = await runGate(["serve"], { settings: place.settings });
+  const restart = await runGate(["serve"], { settings: setup.settings });
   rmSync(filler);
   const answered = load.answers.length;
-  const { lost } = await examine(placeIn(temporaryFolder(t), { data: place.data }), [...load.answers], load);
+  const { lost } = await examine(setupIn(temporaryFolder(t), { data: setup.data }), [...load.answers], load);
   return { refusals, later, again, end, restart, answered, lost: lost.length };
 }
 

@@ -25,7 +25,7 @@ import { temporaryFolder } from "../support/ledger-fixture.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 import { printSeed, seedOf } from "../support/random-test.ts";
 
-const asked = process.env["INJECTIONS"] ?? "10";
+const wanted = process.env["INJECTIONS"] ?? "10";
 const only = new RegExp(process.env["INJECTIONS_ONLY"] ?? "");
 const seed = seedOf("INJECTIONS_SEED");
 const skip = noStrace() ?? false;
@@ -52,12 +52,12 @@ const always = ["fsync ledger.db-wal", "fsync ledger.db", "pwrite64 ledger.db-wa
 function chosen(points: readonly CallPoint[]): readonly Injection[] {
   const named = points.filter(({ call, file }) => only.test(`${call} ${file}`));
   const all = named.flatMap((point) => faultsOf(point).map((fault) => ({ point, fault })));
-  if (asked === "all") return all;
+  if (wanted === "all") return all;
   const dice = new Dice(seed);
   const groups = [...Map.groupBy(all, ({ point }) => `${point.call} ${point.file}`)];
-  const placed = groups.map(([name, group]) => ({ group, place: always.includes(name) ? -1 : dice.roll() }));
-  const ordered = placed.toSorted((one, other) => one.place - other.place);
-  return Array.from({ length: Number(asked) }, (_, at) => dice.oneOf(ordered[at % ordered.length]?.group ?? all));
+  const positioned = groups.map(([name, group]) => ({ group, place: always.includes(name) ? -1 : dice.roll() }));
+  const ordered = positioned.toSorted((one, other) => one.place - other.place);
+  return Array.from({ length: Number(wanted) }, (_, at) => dice.oneOf(ordered[at % ordered.length]?.group ?? all));
 }
 
 async function injected(
@@ -91,7 +91,7 @@ function countOf(outcomes: readonly Injected[]): string {
 }
 
 test(
-  `a failed system call of the write path loses no answered check (${asked} injections)`,
+  `a failed system call of the write path loses no answered check (${wanted} injections)`,
   { tags: ["service.every-check-receipt"], skip },
   async (t) => {
     const points = await surveyed();

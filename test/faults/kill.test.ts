@@ -13,9 +13,9 @@ import { setTimeout as wait } from "node:timers/promises";
 import { Dice } from "../support/campaign/random.ts";
 import { control } from "../support/controls/control.ts";
 import { temporaryFolder } from "../support/ledger-fixture.ts";
-import { ApprovalLoad, placeOfApprovals } from "../support/faults/approval-load.ts";
+import { ApprovalLoad, setupOfApprovals } from "../support/faults/approval-load.ts";
 import { Load, type Answered } from "../support/faults/load.ts";
-import { answersEarly, decidesEarly, placeIn, verifies, type Place } from "../support/faults/place.ts";
+import { answersEarly, decidesEarly, setupIn, verifies, type Setup } from "../support/faults/setup.ts";
 import { LedgerComparison } from "../support/faults/ledger-comparison.ts";
 import { spawnGate, startGate, type GateProcess } from "../support/gate-process.ts";
 import { printSeed, seedOf } from "../support/random-test.ts";
@@ -35,7 +35,7 @@ interface Outcome {
 }
 
 /** Starts, loads and kills again and again; inspects everything after each start. */
-async function killLoop({ data, settings }: Place, count: number, dice: Dice): Promise<Outcome> {
+async function killLoop({ data, settings }: Setup, count: number, dice: Dice): Promise<Outcome> {
   const load = new Load();
   const comparison = new LedgerComparison();
   const lost: Answered[] = [];
@@ -74,7 +74,7 @@ async function loadAndKill(gate: GateProcess, load: Load, afterMs: number): Prom
 }
 
 /** It may already listen, but it has received no call. */
-async function killInStart(settings: Place["settings"], afterMs: number): Promise<void> {
+async function killInStart(settings: Setup["settings"], afterMs: number): Promise<void> {
   const gate = spawnGate(["serve"], { settings });
   const ended = once(gate, "exit");
   await wait(afterMs);
@@ -91,9 +91,9 @@ test(
     const outcomes: Outcome[] = [];
     for (let done = 0; done < runs; done += runsOfHistory) {
       const folder = temporaryFolder(t);
-      const place = placeIn(folder);
-      const settings = { ...place.settings, SVC_PIN: join(folder, "pin") };
-      outcomes.push(await killLoop({ ...place, settings }, Math.min(runsOfHistory, runs - done), dice));
+      const setup = setupIn(folder);
+      const settings = { ...setup.settings, SVC_PIN: join(folder, "pin") };
+      outcomes.push(await killLoop({ ...setup, settings }, Math.min(runsOfHistory, runs - done), dice));
     }
     const sum = (of: (outcome: Outcome) => number): number => outcomes.reduce((total, each) => total + of(each), 0);
     const [answered, rows, twice] = [sum((each) => each.answered), sum((each) => each.rows), sum((each) => each.twice)];
@@ -111,10 +111,10 @@ test(
 );
 
 /** Kills a gate under a load of approvals again and again. @returns the first broken promise */
-async function killApprovals(place: Place, count: number, dice: Dice): Promise<[string | undefined, ApprovalLoad]> {
-  const load = new ApprovalLoad(place.data, dice);
+async function killApprovals(setup: Setup, count: number, dice: Dice): Promise<[string | undefined, ApprovalLoad]> {
+  const load = new ApprovalLoad(setup.data, dice);
   for (let run = 0; run <= count; run += 1) {
-    const gate = await startGate({ settings: place.settings });
+    const gate = await startGate({ settings: setup.settings });
     try {
       if (run === 0) await load.prepare(gate.url);
       const problem = await load.problem(gate.url);
@@ -140,7 +140,7 @@ test(`${runs} kills lose no decision, and no approval is used twice`, async (t) 
   const sum = { answers: 0, decided: 0, used: 0 };
   for (let done = 0; done < runs; done += 20) {
     const kills = Math.min(20, runs - done);
-    const [problem, load] = await killApprovals(placeOfApprovals(temporaryFolder(t)), kills, dice);
+    const [problem, load] = await killApprovals(setupOfApprovals(temporaryFolder(t)), kills, dice);
     assert.equal(problem, undefined, `seed ${seed}`);
     for (const name of ["answers", "decided", "used"] as const) sum[name] += load.counts[name];
   }
@@ -149,13 +149,13 @@ test(`${runs} kills lose no decision, and no approval is used twice`, async (t) 
 });
 
 control("positive control: decisions that are answered before they are committed are noticed", async (t) => {
-  const [problem] = await killApprovals(placeOfApprovals(temporaryFolder(t), decidesEarly), 12, new Dice(seed));
+  const [problem] = await killApprovals(setupOfApprovals(temporaryFolder(t), decidesEarly), 12, new Dice(seed));
   assert.match(problem ?? "", /^LOST/);
 });
 
 control("positive control: a gate that answers before it commits is noticed", async (t) => {
-  const place = placeIn(temporaryFolder(t), { changes: [answersEarly] });
-  const caught = await killLoop(place, 5, new Dice(seed)).then(
+  const setup = setupIn(temporaryFolder(t), { changes: [answersEarly] });
+  const caught = await killLoop(setup, 5, new Dice(seed)).then(
     ({ lost }) => lost.length > 0,
     (error: Error) => /head pin|read its counters|without a gap/.test(error.message),
   );

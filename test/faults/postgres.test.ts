@@ -154,7 +154,7 @@ function faultsOf(there: PostgresServer): void {
         (error) => notKept("unreachable")(error) && /holds the ledger's head/.test(String(error)),
       );
       await commit(other, [storedRow(1)]);
-      while (!(await begins(same))) await wait(50);
+      while (!(await canBegin(same))) await wait(50);
       await assert.rejects(hung.commit([storedRow(1)], []), notKept("not-committed"));
       assert.deepEqual(await allRows(store), []);
     });
@@ -268,7 +268,7 @@ async function standbyLeaves(standby: PostgresServer): Promise<readonly unknown[
   return (await standby.run("SELECT leaf FROM svc_gate.receipts ORDER BY seq")).map(({ leaf }) => leaf);
 }
 
-async function begins(store: LedgerStore): Promise<boolean> {
+async function canBegin(store: LedgerStore): Promise<boolean> {
   try {
     await (await store.begin()).abort();
     return true;

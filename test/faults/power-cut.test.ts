@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Dice } from "../support/campaign/random.ts";
 import { control } from "../support/controls/control.ts";
-import { flushesNever } from "../support/faults/place.ts";
+import { flushesNever } from "../support/faults/setup.ts";
 import { cutPower, noPowerCut, type FileSystem, type PowerCuts } from "../support/faults/power-cut.ts";
 import { temporaryFolder } from "../support/ledger-fixture.ts";
 import { printSeed, seedOf } from "../support/random-test.ts";

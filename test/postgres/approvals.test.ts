@@ -28,8 +28,8 @@ async function redeem([one, other]: readonly [Desk, Desk], times: number): Promi
   for (let round = 0; round < times; round += 1) {
     const call = { ...large, session_id: `s${round}`, platform_state: { wallet: `w${round}` } };
     const id = await approved(one, call);
-    const asked = Array.from({ length: 6 }, (_, n) => (n % 2 === 0 ? one : other).asks(naming(id, call)));
-    const answers = await Promise.all(asked);
+    const sent = Array.from({ length: 6 }, (_, n) => (n % 2 === 0 ? one : other).asks(naming(id, call)));
+    const answers = await Promise.all(sent);
     allowed.push(answers.filter(({ verdict }) => verdict === "ALLOW").length);
   }
   return allowed;
@@ -56,17 +56,17 @@ async function lookups(there: PostgresServer, work: () => Promise<void>): Promis
 /** Lets an approval of one gate expire, and asserts that the other gate ends it. Gates look for it only then. */
 async function expiry(there: PostgresServer, [one, other]: readonly [Desk, Desk]): Promise<void> {
   const small = { ...large, tool_input: { amount: 5, to: "anna" } };
-  const held = { ...large, tool_input: { amount: 1400, to: "x" } };
+  const reserved = { ...large, tool_input: { amount: 1400, to: "x" } };
   const { approval } = await one.asks(large);
   const before = await lookups(there, async () => {
     for (const desk of [one, other]) await desk.asks(small);
-    assert.equal((await other.asks(held)).verdict, "BLOCK", "1,200 of 2,500 are held");
+    assert.equal((await other.asks(reserved)).verdict, "BLOCK", "1,200 of 2,500 are held");
   });
   assert.equal(before, 0);
   await new Promise((resolve) => setTimeout(resolve, approval.decide_by - Date.now() + 50));
   const rows = await one.rows();
   const then = await lookups(there, async () => {
-    assert.equal((await other.asks(held)).verdict, "ESCALATE", "nothing is held any more");
+    assert.equal((await other.asks(reserved)).verdict, "ESCALATE", "nothing is held any more");
     assert.equal(await one.rows(), rows + 2, "one row says that the approval expired");
     for (const desk of [one, other]) await desk.asks(small);
   });
@@ -160,12 +160,12 @@ function approvals(there: PostgresServer, databases: Databases): void {
         ledger: "root",
       });
       t.after(() => ledger.close());
-      const held = (await ledgerTables.openApprovalsAt(ledger.tables, [receipt.seq, receipt.seq + 100])).map(
-        ({ seq, reservations: holds }) => {
-          return [seq, holds.map(({ amount }) => amount)];
+      const reserved = (await ledgerTables.openApprovalsAt(ledger.tables, [receipt.seq, receipt.seq + 100])).map(
+        ({ seq, reservations: amounts }) => {
+          return [seq, amounts.map(({ amount }) => amount)];
         },
       );
-      assert.deepEqual(held, [[receipt.seq, ["1200"]]]);
+      assert.deepEqual(reserved, [[receipt.seq, ["1200"]]]);
       const { at } = (await ask(one, `/receipts/${receipt.seq}`)).json;
       const shares = [0.4, 0.9, 2].map((share) => ledger.tables.countWaiting(Math.round(at + share * 3_600_000)));
       assert.deepEqual(await Promise.all(shares), [

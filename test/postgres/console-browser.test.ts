@@ -38,18 +38,18 @@ function consoles(there: Databases): void {
       const times: number[] = [];
       let id = "";
       for (let round = 1; round <= rounds; round += 1) {
-        const began = performance.now();
+        const startedAt = performance.now();
         id = await parks(one, { amount: 1600 + round }, { session_id: `s${round}` });
         await bob.page.getByRole("button", { name: `Show ${round} new` }).waitFor();
-        times.push(Math.round(performance.now() - began));
+        times.push(Math.round(performance.now() - startedAt));
       }
       t.diagnostic(`a new approval was on the other gate's page after ${times.join(", ")} ms`);
       await bob.opens(`/approvals/${id}`);
       await bob.page.getByText("live", { exact: true }).waitFor();
-      const began = performance.now();
+      const startedAt = performance.now();
       assert.equal((await one.decides("anna", id, "deny")).status, 200);
       await bob.page.getByText("The call was denied").waitFor();
-      t.diagnostic(`the decision was there after ${Math.round(performance.now() - began)} ms`);
+      t.diagnostic(`the decision was there after ${Math.round(performance.now() - startedAt)} ms`);
     });
 
     test("a session that one gate opened is good at the other, and ends at both", async (t) => {
@@ -69,9 +69,9 @@ function consoles(there: Databases): void {
       await anna.page.goto(`${other.address}/console/access`);
       await settled(anna.page);
       await one.operates("/admin/keys/anna-laptop/revoke", {});
-      const began = performance.now();
+      const startedAt = performance.now();
       await anna.page.getByText("Your session has ended").waitFor({ timeout: 60_000 });
-      t.diagnostic(`the session of a revoked key was over after ${Math.round(performance.now() - began)} ms`);
+      t.diagnostic(`the session of a revoked key was over after ${Math.round(performance.now() - startedAt)} ms`);
     });
   });
 }

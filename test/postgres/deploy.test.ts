@@ -72,7 +72,7 @@ class Project {
   }
 
   /** Returns the path on this machine for a path in a service's container. */
-  place(service: Service, path: string): string {
+  pathIn(service: Service, path: string): string {
     for (const [source = "", target = ""] of service.volumes.map((each) => each.split(":"))) {
       if (path !== target && !path.startsWith(`${target}/`)) continue;
       const folder = source.startsWith(".") ? join(root, source) : join(this.#volumes, source);
@@ -90,7 +90,7 @@ class Project {
     const own = Object.entries(service.environment ?? {}).map(([name, value]) => [name, value ?? this.#set[name]]);
     const all = [...ofImage, ...own].filter(([, value]) => value !== undefined);
     const here = { SVC_HOST: "127.0.0.1", SVC_PORT: "0", SVC_OPS_HOST: "127.0.0.1", SVC_OPS_PORT: "0" };
-    const mapped = all.map(([name, value]) => [name, this.place(service, filledIn(value, this.#set))]);
+    const mapped = all.map(([name, value]) => [name, this.pathIn(service, filledIn(value, this.#set))]);
     const env: Record<string, string> = { ...Object.fromEntries(mapped), ...here };
     const url = env["SVC_DATABASE_URL"]?.replace("@postgres:5432/", `@127.0.0.1:${this.#server.port}/`);
     return url === undefined ? env : { ...env, SVC_DATABASE_URL: url };
@@ -100,7 +100,7 @@ class Project {
   words(service: Service, command: readonly string[]): readonly string[] {
     const at = command.indexOf("bin/svc-gate.mjs");
     assert.ok(command[0] === "node" && at > 0, command.join(" "));
-    return command.slice(at + 1).map((word) => this.place(service, word));
+    return command.slice(at + 1).map((word) => this.pathIn(service, word));
   }
 
   async query(service: Service, statement: string): Promise<readonly unknown[]> {
@@ -159,7 +159,7 @@ async function exec(t: TestContext, project: Project, part: string): Promise<str
   const [, name = "", rest = ""] = /^docker compose exec (\S+) (.*)$/.exec(line) ?? assert.fail(line);
   const service = serviceOf(name);
   const words = rest.split(" ");
-  if (words[0] === "cat") return readFileSync(project.place(service, words[1] ?? ""), "utf8");
+  if (words[0] === "cat") return readFileSync(project.pathIn(service, words[1] ?? ""), "utf8");
   const run = await finish(t, project.words(service, words), { env: project.env(service) });
   assert.equal(run.code, 0, run.stderr);
   return run.stdout;
@@ -187,7 +187,7 @@ function cases(server: PostgresServer): void {
     const project = await newProject(t, server);
     const gate = await up(t, project);
     const key = (await exec(t, project, "cat ")).trim();
-    const file = project.place(serviceOf("gate"), "/data/first-key");
+    const file = project.pathIn(serviceOf("gate"), "/data/first-key");
     if (process.platform !== "win32") assert.equal(statSync(file).mode & 0o777, 0o600);
     assert.equal(await statusWith(gate, key), 200);
     assert.equal(await statusWith(gate, "another"), 401);
@@ -217,7 +217,7 @@ function cases(server: PostgresServer): void {
     const project = await newProject(t, server, { SVC_API_KEY: "chosen-by-the-operator" });
     const gate = await up(t, project);
     assert.equal(await statusWith(gate, "chosen-by-the-operator"), 200);
-    assert.ok(!existsSync(project.place(serviceOf("gate"), "/data/first-key")));
+    assert.ok(!existsSync(project.pathIn(serviceOf("gate"), "/data/first-key")));
     await end(gate);
   });
 

@@ -36,17 +36,17 @@ async function fill(ledger: Ledger): Promise<void> {
   await append(ledger, rows.map((row) => [row, []])); // prettier-ignore
 }
 
-interface Place {
+interface Setup {
   readonly env: Readonly<Record<string, string>>;
   readonly open: () => Promise<Ledger>;
 }
 
-async function inFolder(t: TestContext): Promise<Place> {
+async function inFolder(t: TestContext): Promise<Setup> {
   const folder = join(temporaryFolder(t), "data");
   return { env: { SVC_DATA_DIR: folder }, open: () => openLedger({ folder, engine }) };
 }
 
-async function inDatabase(t: TestContext): Promise<Place> {
+async function inDatabase(t: TestContext): Promise<Setup> {
   assert.ok(typeof server !== "string");
   const url = server.url();
   const folder = join(temporaryFolder(t), "data");
@@ -57,7 +57,7 @@ async function inDatabase(t: TestContext): Promise<Place> {
 }
 
 suite("erasure by value", () => {
-  for (const [name, place] of [
+  for (const [name, setup] of [
     ["a folder", inFolder],
     ["PostgreSQL", inDatabase],
   ] as const) {
@@ -66,7 +66,7 @@ suite("erasure by value", () => {
       { tags: ["first-use-13"] },
       async (t) => {
         if (name === "PostgreSQL" && typeof server === "string") return t.skip(server);
-        const { env, open } = await place(t);
+        const { env, open } = await setup(t);
         const ledger = await open();
         await fill(ledger);
         await ledger.close();

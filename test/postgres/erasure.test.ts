@@ -74,14 +74,14 @@ function erasureOn(there: PostgresServer): void {
       await assert.rejects(gate.query("DELETE FROM svc_gate.receipts"), { code: "42501" });
       await there.run("REVOKE UPDATE (evidence, session, tool) ON svc_gate.receipts FROM gate");
       const eraser = eraserOn(ledger);
-      const asked = { target: { rows: [[1, 2]] as const }, parts: ["reason"] as const, reason: "why" };
+      const wanted = { target: { rows: [[1, 2]] as const }, parts: ["reason"] as const, reason: "why" };
       await assert.rejects(
-        eraser.erase(asked, "dpo"),
+        eraser.erase(wanted, "dpo"),
         (error) => error instanceof NotKept && error.why === "forbidden",
       );
       assert.equal((await ledger.verify()).rows, 4, "nothing of it is kept");
       await migratePostgres({ url: there.url(), servingRole: "gate" });
-      assert.ok((await eraser.erase(asked, "dpo")).ok);
+      assert.ok((await eraser.erase(wanted, "dpo")).ok);
       assert.equal((await ledger.verify()).broken, undefined);
     });
 
@@ -94,7 +94,7 @@ function erasureOn(there: PostgresServer): void {
         await fill(ledger, 1, 300);
         const id = ids.get(ledger) ?? "";
         let reads = 0;
-        const read: PipelineReader = async (...asked) => {
+        const read: PipelineReader = async (...query) => {
           reads += 1;
           if (reads === 3) {
             // The erasure's row is far behind the end that the walk has reached.
@@ -102,7 +102,7 @@ function erasureOn(there: PostgresServer): void {
             if (isLawful) await eraseOn(ledger, { target: { rows: [[290, 290]] }, parts: ["reason"] });
             else await takeAway(there, id, 290);
           }
-          return transact(pool, id, asked, true);
+          return transact(pool, id, query, true);
         };
         const { broken } = await walkStore(postgresTables(read, id), { from: 2, anchors: [] });
         found.push(broken?.seq);

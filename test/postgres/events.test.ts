@@ -57,10 +57,10 @@ function events(there: Databases): void {
           platform_state: { wallet: `w${amount}` },
         };
         const parked = await one.asks(call);
-        const began = performance.now();
+        const startedAt = performance.now();
         const { data } = await stream.next("approval.opened");
         assert.equal(data.approval, parked.approval.id);
-        return performance.now() - began < 1000; // short wait: the next call may be in time
+        return performance.now() - startedAt < 1000; // short wait: the next call may be in time
       };
       await eventually("an event within a second", isInTime, other.patienceMs);
       stream.close();

@@ -20,14 +20,14 @@ const server = await sharedPostgres({ after });
 if (typeof server === "string") test("PostgreSQL: the first key", { skip: server }, () => undefined);
 else suite("svc-gate migrate --first-key", { tags: ["first-use-3"] }, () => cases(server));
 
-interface Place {
+interface Setup {
   readonly folder: string;
   readonly file: string;
   /** The URL for the role that owns the database and is not a superuser. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-async function newPlace(t: TestContext, there: Databases): Promise<Place> {
+async function newSetup(t: TestContext, there: Databases): Promise<Setup> {
   const { name, url, run } = await there.create(empty);
   await run(`CREATE ROLE ${name} LOGIN PASSWORD 'secret'`);
   await run(`ALTER DATABASE ${name} OWNER TO ${name}`);
@@ -42,7 +42,7 @@ interface Run {
 }
 
 /** Runs the command; no run may print a key. */
-async function migrate({ file, env }: Place, more: Readonly<Record<string, string>> = {}): Promise<Run> {
+async function migrate({ file, env }: Setup, more: Readonly<Record<string, string>> = {}): Promise<Run> {
   const { code, stdout, stderr } = await command(["migrate", "--first-key", file], { env: { ...env, ...more } });
   assert.deepEqual(keysIn(stdout + stderr), []);
   return { code, said: stdout + stderr };
@@ -53,7 +53,7 @@ function keysIn(text: string): readonly string[] {
 }
 
 /** Returns the answer of a gate without SVC_API_KEY to a check with each key. */
-async function statusesOf(t: TestContext, { folder, env }: Place, ...keys: readonly string[]): Promise<number[]> {
+async function statusesOf(t: TestContext, { folder, env }: Setup, ...keys: readonly string[]): Promise<number[]> {
   const gate = await spawnGate(t, [], { cwd: folder, env });
   const statuses: number[] = [];
   for (const each of keys) {
@@ -71,28 +71,28 @@ const textIn = (file: string): string => readFileSync(file, "utf8").trim();
 
 function cases(there: Databases): void {
   test("the key is in a file of mode 0600, opens /check, and is never printed or recorded", async (t) => {
-    const place = await newPlace(t, there);
-    const { code, said } = await migrate(place);
+    const setup = await newSetup(t, there);
+    const { code, said } = await migrate(setup);
     assert.equal(code, 0, said);
     says("the first key is written", lastLine(said));
-    if (process.platform !== "win32") assert.equal(statSync(place.file).mode & 0o777, 0o600);
-    const key = textIn(place.file);
+    if (process.platform !== "win32") assert.equal(statSync(setup.file).mode & 0o777, 0o600);
+    const key = textIn(setup.file);
     assert.deepEqual(keysIn(`${key}\n`), [key], "positive control: a printed key would be found");
-    assert.deepEqual(await statusesOf(t, place, key, makeKey()), [200, 401]);
-    const exported = await command(["export", "-", "--database", "--format", "jsonl"], { env: place.env });
+    assert.deepEqual(await statusesOf(t, setup, key, makeKey()), [200, 401]);
+    const exported = await command(["export", "-", "--database", "--format", "jsonl"], { env: setup.env });
     assert.match(exported.stdout, /"tool":"a"/, exported.stderr);
     assert.deepEqual(keysIn(exported.stdout), []);
   });
 
   test("the row of the first key does not decide the contract and mode in force", async (t) => {
-    const place = await newPlace(t, there);
-    await migrate(place);
+    const setup = await newSetup(t, there);
+    await migrate(setup);
     writeFileSync(
-      join(place.folder, "mandate.yaml"),
+      join(setup.folder, "mandate.yaml"),
       "contract: only\ntools:\n  a: { input: { type: object, additionalProperties: true }, otherwise: BLOCK }\n",
     );
-    const gate = await spawnGate(t, [], { cwd: place.folder, env: { ...place.env, SVC_MODE: "enforce" } });
-    const headers = { authorization: `Bearer ${textIn(place.file)}` };
+    const gate = await spawnGate(t, [], { cwd: setup.folder, env: { ...setup.env, SVC_MODE: "enforce" } });
+    const headers = { authorization: `Bearer ${textIn(setup.file)}` };
     const { json } = await check(gate, { tool_name: "a", tool_input: {} }, headers);
     assert.deepEqual([json.verdict, json.mode], ["BLOCK", "enforce"]);
     assert.doesNotMatch(json.reason, /no contract/);
@@ -101,25 +101,25 @@ function cases(there: Databases): void {
   });
 
   test("a second run changes nothing, for the same file and for another one", async (t) => {
-    const place = await newPlace(t, there);
-    await migrate(place);
-    const before = textIn(place.file);
-    const again = await migrate(place);
-    assert.deepEqual([again.code, textIn(place.file)], [0, before]);
+    const setup = await newSetup(t, there);
+    await migrate(setup);
+    const before = textIn(setup.file);
+    const again = await migrate(setup);
+    assert.deepEqual([again.code, textIn(setup.file)], [0, before]);
     says("there is a key already", lastLine(again.said));
-    const elsewhere = { ...place, file: join(place.folder, "another") };
+    const elsewhere = { ...setup, file: join(setup.folder, "another") };
     assert.equal((await migrate(elsewhere)).code, 0);
     assert.ok(!existsSync(elsewhere.file));
   });
 
   test("if SVC_API_KEY is set, it is the first key and no file is written", async (t) => {
-    const place = await newPlace(t, there);
-    const { code, said } = await migrate(place, { SVC_API_KEY: configuredKey });
+    const setup = await newSetup(t, there);
+    const { code, said } = await migrate(setup, { SVC_API_KEY: configuredKey });
     assert.equal(code, 0, said);
     says("the configured key is the first", lastLine(said));
-    assert.ok(!existsSync(place.file) && !existsSync(join(place.folder, "signing.key")));
-    assert.equal((await migrate(place, { SVC_API_KEY: "" })).code, 0, "an empty variable is none");
-    assert.deepEqual(await statusesOf(t, place, textIn(place.file)), [200]);
+    assert.ok(!existsSync(setup.file) && !existsSync(join(setup.folder, "signing.key")));
+    assert.equal((await migrate(setup, { SVC_API_KEY: "" })).code, 0, "an empty variable is none");
+    assert.deepEqual(await statusesOf(t, setup, textIn(setup.file)), [200]);
   });
 
   for (const [title, names] of [
@@ -127,56 +127,56 @@ function cases(there: Databases): void {
     ["files of their own", ["one", "two", "three"]],
   ] as const)
     test(`runs that start together with ${title} make one key`, async (t) => {
-      const place = await newPlace(t, there);
-      const places = names.map((name) => ({ ...place, file: join(place.folder, name) }));
-      const runs = await Promise.all(places.map((each) => migrate(each)));
+      const setup = await newSetup(t, there);
+      const setups = names.map((name) => ({ ...setup, file: join(setup.folder, name) }));
+      const runs = await Promise.all(setups.map((each) => migrate(each)));
       for (const { code, said } of runs) assert.equal(code, 0, said);
       assert.equal(runs.filter(({ said }) => said.includes("row 1 of the ledger")).length, 1);
-      const files = [...new Set(places.map(({ file }) => file))].filter((file) => existsSync(file));
+      const files = [...new Set(setups.map(({ file }) => file))].filter((file) => existsSync(file));
       assert.equal(files.length, 1, "the others left no file");
-      assert.deepEqual(await statusesOf(t, place, textIn(files[0] ?? "")), [200]);
+      assert.deepEqual(await statusesOf(t, setup, textIn(files[0] ?? "")), [200]);
     });
 
   test("the next run finishes a run that was interrupted between the file and the row", async (t) => {
-    const place = await newPlace(t, there);
+    const setup = await newSetup(t, there);
     const left = makeKey();
-    writeFileSync(place.file, `${left}\n`, { mode: 0o600 });
-    const { code, said } = await migrate(place);
+    writeFileSync(setup.file, `${left}\n`, { mode: 0o600 });
+    const { code, said } = await migrate(setup);
     assert.equal(code, 0, said);
-    assert.equal(textIn(place.file), left);
-    assert.deepEqual(await statusesOf(t, place, left), [200]);
+    assert.equal(textIn(setup.file), left);
+    assert.deepEqual(await statusesOf(t, setup, left), [200]);
   });
 
   test("a file with other content, or that others can read, is refused and not changed", async (t) => {
-    const place = await newPlace(t, there);
+    const setup = await newSetup(t, there);
     for (const [text, mode, sentence] of [
       ["", 0o600, "a file without a key"],
       ["notes", 0o600, "a file without a key"],
       [makeKey(), 0o644, "a file that others can read"],
     ] as const) {
       if (mode !== 0o600 && process.platform === "win32") continue;
-      writeFileSync(place.file, text);
-      chmodSync(place.file, mode);
-      const { code, said } = await migrate(place);
+      writeFileSync(setup.file, text);
+      chmodSync(setup.file, mode);
+      const { code, said } = await migrate(setup);
       assert.equal(code, 2, said);
       says(sentence, lastLine(said));
-      assert.equal(readFileSync(place.file, "utf8"), text);
-      assert.ok(!existsSync(join(place.folder, "signing.key")), "a run that is refused leaves no signing key");
+      assert.equal(readFileSync(setup.file, "utf8"), text);
+      assert.ok(!existsSync(join(setup.folder, "signing.key")), "a run that is refused leaves no signing key");
     }
-    const nowhere = { ...place, file: join(place.folder, "nowhere", "first-key") };
+    const nowhere = { ...setup, file: join(setup.folder, "nowhere", "first-key") };
     says("no such folder", lastLine((await migrate(nowhere)).said));
-    mkdirSync(join(place.folder, "nowhere"));
+    mkdirSync(join(setup.folder, "nowhere"));
     assert.equal((await migrate(nowhere)).code, 0, "positive control: with the folder it can");
-    assert.ok(existsSync(join(place.folder, "signing.key")), "positive control: a run that is not refused makes one");
-    assert.equal((await migrate(place)).code, 0, "with a key in the database, that file does not matter");
+    assert.ok(existsSync(join(setup.folder, "signing.key")), "positive control: a run that is not refused makes one");
+    assert.equal((await migrate(setup)).code, 0, "with a key in the database, that file does not matter");
   });
 
   test("if every key is revoked, the error names the command that makes another", async (t) => {
-    const place = await newPlace(t, there);
-    await migrate(place);
-    const revoked = await command(["keys", "revoke", "first"], { env: place.env });
+    const setup = await newSetup(t, there);
+    await migrate(setup);
+    const revoked = await command(["keys", "revoke", "first"], { env: setup.env });
     assert.equal(revoked.code, 0, revoked.stderr);
-    const { code, said } = await migrate({ ...place, file: join(place.folder, "another") });
+    const { code, said } = await migrate({ ...setup, file: join(setup.folder, "another") });
     assert.equal(code, 2);
     says("every key is revoked", lastLine(said));
   });

@@ -50,13 +50,13 @@ const failing: Later = [...migrations, [...(adding.at(-1) ?? []), "SELECT 1 / 0"
 /** A later version that removes a column that gates of this version need. */
 const breaking: Later = [...migrations, ["ALTER TABLE svc_gate.receipts RENAME COLUMN evidence TO proof"]];
 
-interface Place {
+interface Setup {
   /** The URL for the owner of the schema. */
   readonly url: string;
   readonly gate: ProcessOptions;
 }
 
-async function place(t: TestContext, there: Databases): Promise<Place> {
+async function newSetup(t: TestContext, there: Databases): Promise<Setup> {
   const { url: urlOf, gateUrl } = await there.create(empty);
   const url = urlOf();
   const folder = temporaryFolder(t);
@@ -71,8 +71,8 @@ async function place(t: TestContext, there: Databases): Promise<Place> {
 }
 
 async function statusOf(gate: Spawned): Promise<number> {
-  const asked = check(gate, { tool_name: "note.add", tool_input: {} });
-  return asked.then(({ status }) => status).catch(() => 0); // 0 means that the gate has ended
+  const waiting = check(gate, { tool_name: "note.add", tool_input: {} });
+  return waiting.then(({ status }) => status).catch(() => 0); // 0 means that the gate has ended
 }
 
 /** Sends checks one after another until the work is done, and then 20 more. */
@@ -89,7 +89,7 @@ async function checksDuring(gate: Spawned, work: () => Promise<unknown>): Promis
 function migrating(there: Databases): void {
   suite("PostgreSQL: a later migration", () => {
     test("a migration runs beside a serving gate, and the gate answers every check", async (t) => {
-      const { url, gate: options } = await place(t, there);
+      const { url, gate: options } = await newSetup(t, there);
       const later = { url, migrations: adding };
       const gate = await spawnGate(t, [], options);
       await assert.rejects(
@@ -110,7 +110,7 @@ function migrating(there: Databases): void {
     });
 
     control("positive control: a migration that removes a column that the gate needs is noticed", async (t) => {
-      const { url, gate: options } = await place(t, there);
+      const { url, gate: options } = await newSetup(t, there);
       const gate = await spawnGate(t, [], options);
       const statuses = await checksDuring(gate, () => migratePostgres({ url, migrations: breaking }));
       assert.equal(statuses[0], 200);
@@ -118,7 +118,7 @@ function migrating(there: Databases): void {
     });
 
     test("a failed migration leaves nothing behind and runs completely the next time", async (t) => {
-      const { url, gate: options } = await place(t, there);
+      const { url, gate: options } = await newSetup(t, there);
       const gate = await spawnGate(t, [], options);
       const statuses = await checksDuring(gate, () =>
         assert.rejects(migratePostgres({ url, migrations: failing }), /division by zero/),
@@ -130,13 +130,13 @@ function migrating(there: Databases): void {
     });
 
     test("three concurrent migrators run a migration once", async (t) => {
-      const { url } = await place(t, there);
+      const { url } = await newSetup(t, there);
       const done = await Promise.all([1, 2, 3].map(() => migratePostgres({ url, migrations: adding })));
       assert.deepEqual(done.flat(), [next]);
     });
 
     test("a start with permission to migrate runs the migration", async (t) => {
-      const { url } = await place(t, there);
+      const { url } = await newSetup(t, there);
       await (await openPostgres({ url, migrations: adding, mayMigrate: true })).close();
       assert.deepEqual(await migratePostgres({ url, migrations: adding }), []);
     });

@@ -35,12 +35,12 @@ if (typeof server === "string")
   test("PostgreSQL: gates on a shared ledger agree on the mode", { skip: server }, () => undefined);
 else modes(server);
 
-interface Place {
+interface Setup {
   readonly folder: string;
   readonly settings: Readonly<Record<string, string>>;
 }
 
-async function place(t: TestContext, there: Databases): Promise<Place> {
+async function newSetup(t: TestContext, there: Databases): Promise<Setup> {
   const database = await there.create();
   const folder = temporaryFolder(t);
   const settings = {
@@ -54,25 +54,25 @@ async function place(t: TestContext, there: Databases): Promise<Place> {
 
 type Settings = Readonly<Record<string, string>>;
 
-function start(t: TestContext, { folder, settings }: Place, own: Settings = {}): Promise<Spawned> {
+function start(t: TestContext, { folder, settings }: Setup, own: Settings = {}): Promise<Spawned> {
   return spawnGate(t, [], { cwd: folder, env: { ...settings, ...own } });
 }
 
 function refused(
   t: TestContext,
-  { folder, settings }: Place,
+  { folder, settings }: Setup,
   own: Settings,
 ): Promise<{ readonly code: number | string; readonly stderr: string }> {
   return finish(t, ["serve", "--port", "0"], { cwd: folder, env: { ...settings, ...own } });
 }
 
 async function modeOf(gate: Spawned, path = ""): Promise<string> {
-  const asked = await ask(gate, `${path}/check`, {
+  const answer = await ask(gate, `${path}/check`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: '{"tool_name":"note.add","tool_input":{}}',
   });
-  return String(asked.json.mode);
+  return String(answer.json.mode);
 }
 
 async function changesOf(gate: Spawned): Promise<readonly unknown[]> {
@@ -105,7 +105,7 @@ function modes(there: Databases): void {
       "a start with a stricter mode changes the mode of all gates and records a row",
       { tags: ["first-use-2"] },
       async (t) => {
-        const at = await place(t, there);
+        const at = await newSetup(t, there);
         const one = await start(t, at);
         assert.equal(await modeOf(one), "observe");
         const other = await start(t, at, { SVC_MODE: "enforce" });
@@ -123,7 +123,7 @@ function modes(there: Databases): void {
       "a weaker mode is refused unless --accept weaker-mode or `reload --mode` asks for it",
       { tags: ["first-use-2"] },
       async (t) => {
-        const at = await place(t, there);
+        const at = await newSetup(t, there);
         const one = await start(t, at, { SVC_MODE: "enforce" });
         for (const accept of ["", "change"]) {
           const failed = await refused(t, at, { SVC_MODE: "observe", SVC_ACCEPT: accept });
@@ -145,7 +145,7 @@ function modes(there: Databases): void {
       "a start that is refused for its mode does not record its rotated signing key",
       { tags: ["first-use-2", "first-use-16"] },
       async (t) => {
-        const at = await place(t, there);
+        const at = await newSetup(t, there);
         const one = await start(t, at, { SVC_MODE: "enforce" });
         const own = join(at.folder, "own.key");
         cpSync(join(at.folder, "data", "signing.key"), own);
@@ -168,7 +168,7 @@ function modes(there: Databases): void {
       { tags: ["first-use-2"] },
       async (t) => {
         for (const acceptChange of [false, true]) {
-          const { folder, settings } = await place(t, there);
+          const { folder, settings } = await newSetup(t, there);
           const database = await openPostgres({
             url: settings.SVC_DATABASE_URL ?? "",
             connectionsMax: 4,
@@ -215,7 +215,7 @@ function modes(there: Databases): void {
       "a start without an API key leaves no ledger, no mode and no signing key",
       { tags: ["first-use-2", "first-use-16"] },
       async (t) => {
-        const at = await place(t, there);
+        const at = await newSetup(t, there);
         const { SVC_API_KEY: _none, ...settings } = at.settings;
         const failed = await refused(t, { ...at, settings }, { SVC_MODE: "observe" });
         assert.equal(failed.code, 1);
@@ -228,7 +228,7 @@ function modes(there: Databases): void {
     );
 
     test("a start with only revoked keys says how to make another", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const { SVC_API_KEY: _none, ...env } = at.settings;
       for (const args of [
         ["create", "agent"],
@@ -242,7 +242,7 @@ function modes(there: Databases): void {
     });
 
     test("a reload keeps the mode that is in force, even if this gate last saw another one", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const one = await start(t, at);
       const other = await start(
         t,
@@ -260,7 +260,7 @@ function modes(there: Databases): void {
     });
 
     test("the mode of a tenant in the tenants file follows the same rules", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const tenants = join(at.folder, "tenants.yaml");
       const write = (mode: string): void =>
         writeFileSync(tenants, `tenants:\n  blue: { mandate: mandate.yaml${mode} }\n`);

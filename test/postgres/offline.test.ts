@@ -62,8 +62,8 @@ function offline(there: TestDatabase): void {
     const gate = await spawnGate(t, [], { cwd, env });
     const agent = (await run("keys", "create", "agent", "--tenant", "acme", "--quiet")).stdout.trim();
     const acme = { address: `${gate.address}/t/acme` };
-    const asked = { tool_name: "note.add", tool_input: { text: "KESTREL" } };
-    await check(acme, asked, { authorization: `Bearer ${agent}` });
+    const call = { tool_name: "note.add", tool_input: { text: "KESTREL" } };
+    await check(acme, call, { authorization: `Bearer ${agent}` });
     gate.kill("SIGTERM");
     assert.equal(await gate.exit, 0, gate.stderr());
     const before = await ledgers();
@@ -83,10 +83,10 @@ function offline(there: TestDatabase): void {
     const shared = { database, ledger: "tenant.typo" };
     const folder = join(cwd, "data");
     await (await openLedger({ folder, shared, engine })).close();
-    const begun = [...before, "tenant.typo"];
+    const started = [...before, "tenant.typo"];
     assert.deepEqual(
       await ledgers(),
-      begun,
+      started,
       "positive control: without `mustExist` the ledger would have been started",
     );
   });

@@ -354,14 +354,14 @@ function setUp(there: PostgresServer, app: string): void {
     const database = await open(t, { url: app });
     const store = await database.open({ ledger: "crowded", log: undefined });
     const [transaction, other] = [await store.begin(), await database.open({ ledger: "crowded-2", log: undefined })];
-    const held = await other.begin();
+    const lock = await other.begin();
     await there.run("ALTER ROLE app CONNECTION LIMIT 0");
     await assert.rejects(
       database.open({ ledger: "crowded-3", log: undefined }),
       (error) => error instanceof NotKept && /no free connection/.test(error.message),
     );
     await there.run("ALTER ROLE app CONNECTION LIMIT -1");
-    await held.abort();
+    await lock.abort();
     await transaction.commit([storedRow(1)], []);
   });
 

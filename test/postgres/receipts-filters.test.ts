@@ -227,9 +227,9 @@ suite("svc-gate report", () => {
       const keyFile = join(folder, "key");
       writeFileSync(keyFile, apiKey);
       const options = { from: "1", examples: "0", json: true };
-      for (const place of [{}, { url: gate.address, keyFile }]) {
+      for (const source of [{}, { url: gate.address, keyFile }]) {
         const report = async (times: object): Promise<{ receipts: number; from: number; to: number }> =>
-          JSON.parse((await reportCommand(data, { ...options, ...place, ...times })).text);
+          JSON.parse((await reportCommand(data, { ...options, ...source, ...times })).text);
         const since = new Date(at0 + 5 * minute).toISOString();
         const until = new Date(at0 + 7 * minute).toISOString();
         const within = await report({ since, until });

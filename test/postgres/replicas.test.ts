@@ -61,7 +61,7 @@ if (typeof server === "string")
 else replicas(server);
 
 /** A database of one test, and the settings of gates that serve from it. */
-interface Place {
+interface Setup {
   readonly folder: string;
   /** The URL for the superuser. */
   readonly owner: string;
@@ -69,7 +69,7 @@ interface Place {
   readonly url: string;
 }
 
-async function place(t: TestContext, there: Databases): Promise<Place> {
+async function newSetup(t: TestContext, there: Databases): Promise<Setup> {
   const database = await there.create();
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, "contract.yaml"), contractOf(5));
@@ -90,7 +90,7 @@ interface Start extends Wrong {
   readonly tenants?: string;
 }
 
-function settingsOf({ folder, url }: Place, name: string, start: Start = {}): ProcessOptions {
+function settingsOf({ folder, url }: Setup, name: string, start: Start = {}): ProcessOptions {
   const { clockMs = 0, version, bug, tenants } = start;
   return {
     preload: [preload, mutationPreload],
@@ -112,7 +112,7 @@ function settingsOf({ folder, url }: Place, name: string, start: Start = {}): Pr
   };
 }
 
-async function startReplica(t: TestContext, at: Place, name: string, start?: Start): Promise<Replica> {
+async function startReplica(t: TestContext, at: Setup, name: string, start?: Start): Promise<Replica> {
   mkdirSync(join(at.folder, name));
   const gate = await spawnGate(t, [], settingsOf(at, name, start));
   const file = readFileSync(join(at.folder, name, "operator.json"), "utf8");
@@ -173,7 +173,7 @@ interface Shared {
 
 /** Runs this many gates on one tenant, each called as fast as it answers; returns the results. */
 async function loadOnOneTenant(t: TestContext, there: Databases, { count, answers, bug }: Shared) {
-  const at = await place(t, there);
+  const at = await newSetup(t, there);
   const from = Date.now();
   const file = join(at.folder, "tenants.yaml");
   writeFileSync(file, "tenants:\n  acme: { mandate: contract.yaml, mode: enforce }\n");
@@ -233,7 +233,7 @@ function replicas(there: Databases): void {
 
   suite("PostgreSQL: rows that a gate treats as durable", () => {
     test("a gate accepts the loss of a row that it only read, not of a row it wrote", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const database = await openPostgres({ url: at.url });
       t.after(() => database.close());
       const pinFile = join(at.folder, "pin");
@@ -261,7 +261,7 @@ function replicas(there: Databases): void {
 
   suite("PostgreSQL: settings that all replicas share", () => {
     test("a contract and a mode put in force on one replica decide the next call on another", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const [one, other] = [await startReplica(t, at, "one"), await startReplica(t, at, "other")];
       const before = await check(other, spend("a"));
       assert.deepEqual([before.json.verdict, before.json.mode], ["ALLOW", "enforce"]);
@@ -292,7 +292,7 @@ function replicas(there: Databases): void {
     });
 
     test("a replica that starts with other files uses the contract that is in force", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const one = await startReplica(t, at, "one");
       assert.equal((await check(one, spend("a"))).json.verdict, "ALLOW");
       writeFileSync(join(at.folder, "contract.yaml"), contractOf(1));
@@ -303,22 +303,22 @@ function replicas(there: Databases): void {
     });
 
     test("all replicas accept a key that one replica makes, and refuse a key that one revokes", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const [one, other] = [await startReplica(t, at, "one"), await startReplica(t, at, "other")];
       const made = await act(one, "/admin/keys", { name: "agent", scopes: ["check"] });
       assert.equal(made.status, 201, made.text);
-      const asked = async (gate: Replica): Promise<number> =>
+      const asks = async (gate: Replica): Promise<number> =>
         (await check(gate, spend("a"), { authorization: `Bearer ${made.json.key}` })).status;
-      assert.equal(await asked(one), 200);
-      while ((await asked(other)) !== 200) await wait(50);
+      assert.equal(await asks(one), 200);
+      while ((await asks(other)) !== 200) await wait(50);
       assert.equal((await act(one, "/admin/keys/agent/revoke")).status, 200);
-      assert.equal(await asked(one), 401);
-      while ((await asked(other)) !== 401) await wait(50);
+      assert.equal(await asks(one), 401);
+      while ((await asks(other)) !== 401) await wait(50);
       assert.equal((await check(other, spend("a"))).status, 200, "positive control: another key is as good as before");
     });
 
     test("a later version takes the ledger over, and the earlier version then refuses every check", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const earlier = await startReplica(t, at, "earlier");
       assert.equal((await check(earlier, spend("a"))).status, 200);
       const later = await startReplica(t, at, "later", { version: "99.0.0" });
@@ -336,7 +336,7 @@ function replicas(there: Databases): void {
     test("without its database a gate keeps running and refuses requests, and a new gate does not start", async (t) => {
       const own = await startPostgres(t);
       assert.ok(typeof own !== "string");
-      const at = await place(t, await databasesOn(own));
+      const at = await newSetup(t, await databasesOn(own));
       const gate = await startReplica(t, at, "one");
       assert.equal((await check(gate, spend("a"))).status, 200);
       await own.stop();
@@ -360,7 +360,7 @@ function replicas(there: Databases): void {
     });
 
     test("each tenant has its own ledger in the database, and a connection sees one ledger at a time", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const file = join(at.folder, "tenants.yaml");
       writeFileSync(
         file,
@@ -375,12 +375,12 @@ function replicas(there: Databases): void {
         const made = await act(one, `/t/${tenant}/admin/keys`, { name: "agent", scopes: ["check"] });
         bearers.set(tenant, made.json.key);
       }
-      const asked = (gate: Replica, tenant: string, of = tenant): Promise<Answer> =>
+      const asks = (gate: Replica, tenant: string, of = tenant): Promise<Answer> =>
         check({ address: `${gate.address}/t/${tenant}` }, spend("a"), { authorization: `Bearer ${bearers.get(of)}` });
-      while ((await asked(other, "blue")).status !== 200) await wait(50);
-      assert.equal((await asked(one, "acme")).json.receipt.seq, 1, "its history starts with its own first call");
-      assert.equal((await asked(other, "acme")).json.receipt.seq, 2, "and goes on wherever it is asked");
-      assert.equal((await asked(other, "acme", "blue")).status, 401);
+      while ((await asks(other, "blue")).status !== 200) await wait(50);
+      assert.equal((await asks(one, "acme")).json.receipt.seq, 1, "its history starts with its own first call");
+      assert.equal((await asks(other, "acme")).json.receipt.seq, 2, "and goes on wherever it is asked");
+      assert.equal((await asks(other, "acme", "blue")).status, 401);
       const client = new pg.Client({ connectionString: at.url });
       await client.connect();
       t.after(() => client.end());

@@ -50,7 +50,7 @@ function complaint(stderr: string): string {
 }
 
 /** A database of one test, and the key of the gates that share it. */
-interface Place {
+interface Setup {
   readonly folder: string;
   readonly keyFile: string;
   /** The URLs for the superuser and for gates. */
@@ -58,7 +58,7 @@ interface Place {
   readonly url: string;
 }
 
-async function place(t: TestContext, there: Databases): Promise<Place> {
+async function newSetup(t: TestContext, there: Databases): Promise<Setup> {
   const database = await there.create();
   const folder = temporaryFolder(t);
   const keyFile = join(folder, "shared.key");
@@ -67,7 +67,7 @@ async function place(t: TestContext, there: Databases): Promise<Place> {
   return { folder, keyFile, owner: database.url(), url: database.gateUrl };
 }
 
-function settingsOf({ folder, url, keyFile }: Place, name: string, signingKey = keyFile): ProcessOptions {
+function settingsOf({ folder, url, keyFile }: Setup, name: string, signingKey = keyFile): ProcessOptions {
   mkdirSync(join(folder, name), { recursive: true });
   const env = {
     SVC_API_KEY: key,
@@ -148,14 +148,14 @@ interface KeptHead {
   readonly signer: string | null;
 }
 
-async function keptHead({ owner }: Place, ledger = "root"): Promise<KeptHead> {
+async function keptHead({ owner }: Setup, ledger = "root"): Promise<KeptHead> {
   const sql = "SELECT seq::int AS seq, checkpoint, signer FROM svc_gate.ledgers WHERE ledger = $1";
   const [row] = await query<KeptHead>(owner, sql, [ledger]);
   assert.ok(row);
   return row;
 }
 
-async function actsOf({ owner }: Place): Promise<readonly unknown[]> {
+async function actsOf({ owner }: Setup): Promise<readonly unknown[]> {
   const rows = await query<{ leaf: string }>(
     owner,
     "SELECT leaf FROM svc_gate.receipts WHERE verdict = 'CHANGE' ORDER BY seq",
@@ -170,7 +170,7 @@ async function open(t: TestContext, options: DatabaseOptions): Promise<Database>
 }
 
 /** Opens a ledger as a gate in this process. */
-async function ledgerOn(at: Place, database: Database, ledger = "root"): Promise<Ledger> {
+async function ledgerOn(at: Setup, database: Database, ledger = "root"): Promise<Ledger> {
   const shared = { database, ledger };
   const opened = await openLedger({ folder: at.folder, shared, engine, name: origin, signingKeyFile: at.keyFile });
   await opened.keepContract(contracts[0]);
@@ -194,7 +194,7 @@ const notCommitted = (error: unknown): boolean => error instanceof NotKept && er
 function signedHeads(there: Databases): void {
   suite("PostgreSQL: heads of two replicas under load", () => {
     test("all heads that replicas serve under load are of one history and cover the answered rows", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const keys = await keysOf(at.keyFile);
       const gates = await Promise.all(["one", "other"].map((name) => spawnGate(t, [], settingsOf(at, name))));
       const [one] = gates;
@@ -221,8 +221,8 @@ function signedHeads(there: Databases): void {
       const last = await headAt(one, keys);
       assert.equal(last.size, receipts.length);
       for (const heads of seen)
-        for (const [place_, head] of heads.entries())
-          assert.ok(head.size >= (heads[place_ - 1]?.size ?? 0), "it went back");
+        for (const [index, head] of heads.entries())
+          assert.ok(head.size >= (heads[index - 1]?.size ?? 0), "it went back");
       const read = tilesAt(one, last.size);
       for (const { seq, hash: of, head } of receipts) {
         const { size, root } = head;
@@ -233,9 +233,9 @@ function signedHeads(there: Databases): void {
       const heads = [...seen.flat(), ...receipts.map(({ head }) => head)].toSorted((a, b) => a.size - b.size);
       const distinct = new Set(heads.map(({ size }) => size)).size;
       assert.ok(distinct > 30, `${distinct} heads were seen`);
-      for (const [place_, head] of heads.entries()) {
+      for (const [index, head] of heads.entries()) {
         assert.ok(await grows(read, head, last), `the head of ${head.size} rows is of another history`);
-        assert.ok(await grows(read, head, heads[place_ + 1] ?? last));
+        assert.ok(await grows(read, head, heads[index + 1] ?? last));
       }
       const other = { ...(heads[20] ?? last), root: Buffer.alloc(32, 1) };
       assert.ok(!(await grows(read, other, last)), "positive control: a head of another history is seen");
@@ -245,7 +245,7 @@ function signedHeads(there: Databases): void {
 
   suite("PostgreSQL: a tree that ends before the last row", () => {
     test("the next gate notices that the stored tree lacks rows, and signs nothing", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const database = await open(t, { url: at.url });
       const [one, other] = [await ledgerOn(at, database), await ledgerOn(at, database)];
       await append(one, [[entry(), []]]);
@@ -266,7 +266,7 @@ function signedHeads(there: Databases): void {
 
   suite("PostgreSQL: the signing key that replicas share", () => {
     test("a replica with another key or without a key does not start", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const gate = await spawnGate(t, [], settingsOf(at, "one"));
       const before = await keptHead(at);
       const other = join(at.folder, "other.key");
@@ -286,7 +286,7 @@ function signedHeads(there: Databases): void {
     });
 
     test("replicas take a rotated key from their common file, and a replica without that file stops", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const [before] = await keysOf(at.keyFile);
       assert.ok(before);
       const copy = join(at.folder, "copy.key");
@@ -331,7 +331,7 @@ function signedHeads(there: Databases): void {
     });
 
     test("the operator can replace a lost key once, and a replica with the old key stops", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const gate = await spawnGate(t, [], settingsOf(at, "one"));
       assert.equal((await check(gate, note)).status, 200);
       const next = join(at.folder, "next.key");
@@ -350,7 +350,7 @@ function signedHeads(there: Databases): void {
     });
 
     test("a key in a variable is rotated in two steps, and no replica stops", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const old = readFileSync(at.keyFile, "utf8");
       const next = join(at.folder, "next.key");
       await writeSigningKeys(next, { current: makeSigningKey(), before: undefined });
@@ -377,7 +377,7 @@ function signedHeads(there: Databases): void {
 
   suite("PostgreSQL: heads of rows that were not committed", () => {
     test("a gate signs nothing more after a gate of a later version has taken over", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const keys = await keysOf(at.keyFile);
       const gate = await spawnGate(t, [], settingsOf(at, "one"));
       assert.equal((await check(gate, note)).status, 200);
@@ -395,7 +395,7 @@ function signedHeads(there: Databases): void {
     });
 
     test("a gate that hangs until its transaction is lost publishes no signed head", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const keys = await keysOf(at.keyFile);
       const database = await open(t, { url: at.url, within: { lock: 500, idleInTransaction: 5000 } });
       const [hung, other] = [await ledgerOn(at, database), await ledgerOn(at, database)];
@@ -424,7 +424,7 @@ function signedHeads(there: Databases): void {
     });
 
     test("a connection cut before COMMIT loses the head and the rows; one cut after it keeps both", async (t) => {
-      const at = await place(t, there);
+      const at = await newSetup(t, there);
       const keys = await keysOf(at.keyFile);
       const { port } = new URL(at.url);
       const proxy = await startProxy(t, Number(port));

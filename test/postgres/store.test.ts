@@ -27,13 +27,13 @@ function storesOn(there: TestDatabase): void {
 
   storeSuite("PostgreSQL", {
     kind: "shared",
-    open: (place) => database.open({ ledger: basename(place), log: undefined }),
+    open: (folder) => database.open({ ledger: basename(folder), log: undefined }),
     sharer: join(import.meta.dirname, "..", "support", "store-sharer.ts"),
     env: () => ({ SVC_DATABASE_URL: there.url() }),
-    intrude: async (place) => {
+    intrude: async (folder) => {
       await there.run(
         `INSERT INTO svc_gate.receipts (ledger, seq, tool, verdict, leaf, evidence)
-           VALUES ('${basename(place)}', 2, 't', 'ALLOW', 'x', 'y')`,
+           VALUES ('${basename(folder)}', 2, 't', 'ALLOW', 'x', 'y')`,
       );
     },
     intruded: /duplicate key/,

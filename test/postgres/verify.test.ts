@@ -158,8 +158,8 @@ async function tamperings(there: TestDatabase, ledger: string): Promise<readonly
   }
   const effect = (columns: string): string =>
     `INSERT INTO svc_gate.effects (ledger, counter, key, at, seq, total, folded) VALUES ('${ledger}', ${columns})`;
-  const hold = (place: string): string =>
-    `INSERT INTO svc_gate.holds (ledger, counter, key, at, seq, amount) VALUES ('${ledger}', 1, '\\x00', ${place}, '5')`;
+  const reservation = (columns: string): string =>
+    `INSERT INTO svc_gate.holds (ledger, counter, key, at, seq, amount) VALUES ('${ledger}', 1, '\\x00', ${columns}, '5')`;
   const node = (level: number, at: number): string =>
     `INSERT INTO svc_gate.nodes (ledger, level, place, hash) VALUES ('${ledger}', ${level}, ${at}, '\\x00')`;
   return [
@@ -169,8 +169,8 @@ async function tamperings(there: TestDatabase, ledger: string): Promise<readonly
     // Beyond 2^53, where the driver's numbers are not exact.
     { sql: effect("1, '\\x00', 9007199254740993, 3, '5', 'fold'") },
     { sql: effect("1, '\\x00', 1, 9007199254740993, '5', NULL") },
-    { sql: hold("9007199254740993, 5") },
-    { sql: hold("1, 9007199254740993") },
+    { sql: reservation("9007199254740993, 5") },
+    { sql: reservation("1, 9007199254740993") },
     { sql: effect("2, '\\x00', 1, 2, '5', 'x'"), at: [2] },
     { sql: `INSERT INTO svc_gate.contracts (ledger, digest, text) VALUES ('${ledger}', 'x', 'y')` },
     ...[0, 1, 2, 9].map((level) => ({ sql: node(level, 0) })),
@@ -188,7 +188,7 @@ function verifying(there: TestDatabase, database: Database): void {
   /** Verifies as the walk's own thread does. */
   const walk = (ledger: string): Promise<Verification> =>
     walkStore(
-      postgresTables((...asked) => transact(pool, ledger, asked, true), ledger),
+      postgresTables((...work) => transact(pool, ledger, work, true), ledger),
       { from: 1, anchors: [] },
     );
 
@@ -196,8 +196,8 @@ function verifying(there: TestDatabase, database: Database): void {
     test("verify stops at the end that the ledger had, however fast others add rows", async () => {
       const { ledger, store } = await sample(database, "growing");
       const more = entry({ at: ledger.head.at });
-      const grows: PipelineReader = async (...asked) => {
-        const found = await transact(pool, "growing", asked, true);
+      const grows: PipelineReader = async (...work) => {
+        const found = await transact(pool, "growing", work, true);
         await append(ledger, [[more, []]]);
         return found;
       };

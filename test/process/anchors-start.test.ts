@@ -251,13 +251,17 @@ suite("a file of collected checkpoints", () => {
   test("the gate finds an older fork in the file even if the newest checkpoint matches", async (t) => {
     const fork = new FakeLog(origin, key).grow(9).grow(20, "fork");
     const folder = temporaryFolder(t);
-    const asked = (notes: readonly string[]): Given => ({ folder, log: whole(), collected: { file: "seen", notes } });
-    assert.equal(await start(t, asked(notesOf(whole(), [9, 30]))), undefined, "positive control");
+    const withNotes = (notes: readonly string[]): Given => ({
+      folder,
+      log: whole(),
+      collected: { file: "seen", notes },
+    });
+    assert.equal(await start(t, withNotes(notesOf(whole(), [9, 30]))), undefined, "positive control");
     for (const notes of [
       [whole().head(), fork.head()],
       [fork.head(), whole().head()],
     ])
-      says("older-fork-in-the-file", (await start(t, asked(notes))) ?? "served");
+      says("older-fork-in-the-file", (await start(t, withNotes(notes))) ?? "served");
   });
 
   test("the refusal names the furthest checkpoint under the ledger's key before those of other keys", async (t) => {
@@ -340,22 +344,22 @@ suite("sinks", () => {
 
   test("a sink that failed gets the newest head when it recovers, and the log says so once", async (t) => {
     const folder = temporaryFolder(t);
-    const place = join(folder, "anchors");
-    writeFileSync(place, "a file where the sink wants a folder");
+    const folderOfAnchors = join(folder, "anchors");
+    writeFileSync(folderOfAnchors, "a file where the sink wants a folder");
     const log = new FakeLog(origin, key).grow(1);
-    const opened = anchorsOf(t, { log, sinks: `file:${join(place, "gate")}`, folder });
+    const opened = anchorsOf(t, { log, sinks: `file:${join(folderOfAnchors, "gate")}`, folder });
     await opened.anchors.start(true);
     grow(opened, log, 3);
     await until(() => opened.failures.length > 3);
     assert.equal(opened.anchors.readings[0]?.lagRows, log.size);
-    rmSync(place);
+    rmSync(folderOfAnchors);
     await until(() => vouchedBy(opened, "file sink") === log.size);
     await until(() => opened.lines.length === 2);
     const [failed = "", recovered = ""] = opened.lines;
     assert.match(failed, /^40: .*\b(?:ENOTDIR|EEXIST)\b/);
     says("warned-sink-does-not-take-checkpoints", failed);
     says("logged-sink-takes-checkpoints-again", recovered);
-    assert.deepEqual(readFileSync(join(place, "gate"), "utf8").match(/^\d+$/gm), ["4"]);
+    assert.deepEqual(readFileSync(join(folderOfAnchors, "gate"), "utf8").match(/^\d+$/gm), ["4"]);
   });
 });
 

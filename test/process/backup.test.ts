@@ -409,16 +409,16 @@ test("restore refuses a backup in which a byte was changed", async (t) => {
   rmSync(site.data, { recursive: true });
   const file = join(backup, "ledger.db");
   const whole = readFileSync(file);
-  const places = [
+  const paths = [
     [0, "header"],
     [whole.indexOf('"seq":1'), "leaf"],
     [whole.indexOf('"answered"'), "leaf"],
     [whole.indexOf("contract: purse"), "contract"],
   ] as const;
-  for (const [place, of] of places) {
-    assert.ok(place >= 0);
+  for (const [path, of] of paths) {
+    assert.ok(path >= 0);
     const flipped = Buffer.from(whole);
-    flipped.writeUInt8(flipped.readUInt8(place + 3) ^ 1, place + 3);
+    flipped.writeUInt8(flipped.readUInt8(path + 3) ^ 1, path + 3);
     writeFileSync(file, flipped);
     says(`restore-of-a-backup-whose-${of}-was-changed`, await refused(site, "restore", backup));
   }

@@ -205,13 +205,13 @@ test("the gate refuses a tenant's rolled-back ledger and still serves the root",
   await second.stop();
   const seen = join(folder, "seen");
   writeFileSync(seen, heads.map(({ text }) => text).join(""));
-  const held = { ...options, flags: { ...flags, seen } };
-  const whole = await startGate(t, held);
+  const paused = { ...options, flags: { ...flags, seen } };
+  const whole = await startGate(t, paused);
   assert.equal((await theirs(whole)).status, 200, "control: nothing is lost");
   await whole.stop();
   rmSync(acme, { recursive: true });
   cpSync(join(folder, "older"), acme, { recursive: true });
-  const third = await startGate(t, held);
+  const third = await startGate(t, paused);
   assert.equal((await theirs(third)).json.code, "tenant-unavailable");
   await answered(third);
 });

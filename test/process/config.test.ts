@@ -456,11 +456,11 @@ function statusOverTls(_t: TestContext, port: number, ca: Buffer): Promise<numbe
       headers,
       agent: false,
     };
-    const asked = request(options, (response) => {
+    const outgoing = request(options, (response) => {
       response.resume();
       resolve(response.statusCode);
     });
-    asked.on("error", reject);
-    asked.end(body);
+    outgoing.on("error", reject);
+    outgoing.end(body);
   });
 }

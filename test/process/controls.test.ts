@@ -45,9 +45,9 @@ class Repository {
   }
 
   write(path: string, text: string): void {
-    const place = join(this.folder, path);
-    mkdirSync(dirname(place), { recursive: true });
-    writeFileSync(place, text);
+    const target = join(this.folder, path);
+    mkdirSync(dirname(target), { recursive: true });
+    writeFileSync(target, text);
   }
 
   change(path: File): void {
@@ -55,8 +55,8 @@ class Repository {
   }
 
   get lock(): string {
-    const place = join(this.folder, "test", "controls.lock");
-    return existsSync(place) ? readFileSync(place, "utf8") : "";
+    const target = join(this.folder, "test", "controls.lock");
+    return existsSync(target) ? readFileSync(target, "utf8") : "";
   }
 
   set lock(text: string) {

@@ -65,35 +65,35 @@ suite("the files of a data folder", { tags: ["attack-11"], skip: process.platfor
       `only the owner can use each file in a folder of mode 755 under umask ${umask.toString(8)}`,
       { tags: ["attack-11"] },
       async (t) => {
-        const place = temporaryFolder(t);
+        const folder = temporaryFolder(t);
         setUmask(t, umask);
-        const data = join(place, "data");
+        const data = join(folder, "data");
         mkdirSync(data);
         chmodSync(data, 0o755);
-        writeFileSync(join(place, "mandate.yaml"), "mandate: m\ncontracts: [c.yaml]\n");
-        writeFileSync(join(place, "c.yaml"), contract);
-        writeFileSync(join(place, "tenants.yaml"), "tenants:\n  acme: { mandate: mandate.yaml }\n");
-        const run = { cwd: place, env: { SVC_DATA_DIR: data, SVC_TENANTS: join(place, "tenants.yaml") } };
+        writeFileSync(join(folder, "mandate.yaml"), "mandate: m\ncontracts: [c.yaml]\n");
+        writeFileSync(join(folder, "c.yaml"), contract);
+        writeFileSync(join(folder, "tenants.yaml"), "tenants:\n  acme: { mandate: mandate.yaml }\n");
+        const run = { cwd: folder, env: { SVC_DATA_DIR: data, SVC_TENANTS: join(folder, "tenants.yaml") } };
         const gate = await spawnGate(t, [], run);
         const done = async (...args: string[]): Promise<string> => {
           const { code, stdout, stderr } = await finish(t, args, run);
           assert.equal(code, 0, stderr);
           return stdout.trim();
         };
-        const asked = async (path: string, key: string): Promise<void> => {
+        const assertAnswered = async (path: string, key: string): Promise<void> => {
           const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
           const body = JSON.stringify({ tool_name: "note.add", tool_input: {} });
           assert.equal((await fetch(gate.address + path, { method: "POST", headers, body })).status, 200);
         };
-        await asked("/check", readFileSync(join(data, "first-key"), "utf8").trim());
-        await asked("/t/acme/check", await done("keys", "create", "agent", "--tenant", "acme", "--quiet"));
+        await assertAnswered("/check", readFileSync(join(data, "first-key"), "utf8").trim());
+        await assertAnswered("/t/acme/check", await done("keys", "create", "agent", "--tenant", "acme", "--quiet"));
         // Pin and checkpoint follow soon.
         const trailing = [data, join(data, "tenants", "acme")].flatMap((of) => [
           join(of, "head.pin"),
           join(of, "checkpoint"),
         ]);
         while (!trailing.every((file) => existsSync(file))) await wait(50);
-        await done("backup", join(place, "backup"), "--with-signing-key");
+        await done("backup", join(folder, "backup"), "--with-signing-key");
         const ofRoot = [...ofLedger, "first-key", "keys.json", "operator.json"];
         const expected = [...ofRoot, ...ofLedger.map((name) => join("tenants", "acme", name))].toSorted();
         assert.deepEqual([filesIn(data), openFiles(data)], [expected, []]);
@@ -106,13 +106,17 @@ suite("the files of a data folder", { tags: ["attack-11"], skip: process.platfor
         gate.kill("SIGTERM");
         assert.equal(await gate.exit, 0);
         assert.deepEqual([openFiles(data), modeOf(data)], [[], "755"], "after the stop; the folder is its operator's");
-        await done("export", join(place, "export"));
-        assert.deepEqual(openFiles(join(place, "backup")), []);
-        chmodSync(join(place, "backup", "ledger.db"), 0o644);
-        await done("restore", join(place, "backup"), "--data-dir", join(place, "restored"));
-        assert.deepEqual(openFiles(join(place, "restored")), []);
-        assert.deepEqual(openFiles(join(place, "export")), []);
-        assert.deepEqual(openFiles(join(place, "backup")), ["ledger.db 644"], "positive control: an open file is seen");
+        await done("export", join(folder, "export"));
+        assert.deepEqual(openFiles(join(folder, "backup")), []);
+        chmodSync(join(folder, "backup", "ledger.db"), 0o644);
+        await done("restore", join(folder, "backup"), "--data-dir", join(folder, "restored"));
+        assert.deepEqual(openFiles(join(folder, "restored")), []);
+        assert.deepEqual(openFiles(join(folder, "export")), []);
+        assert.deepEqual(
+          openFiles(join(folder, "backup")),
+          ["ledger.db 644"],
+          "positive control: an open file is seen",
+        );
       },
     );
   }

@@ -50,7 +50,7 @@ async function serve(t: TestContext): Promise<{ readonly gate: Running; readonly
   return { gate, data, run: (...args) => command(args, { env: { SVC_DATA_DIR: data } }) };
 }
 
-const place = (gate: Running, amount: unknown): Promise<{ readonly json: any }> =>
+const placeOrder = (gate: Running, amount: unknown): Promise<{ readonly json: any }> =>
   check(gate, {
     tool_name: "order.place",
     tool_input: { amount, customer: { email: "KESTREL@example.org", name: "K" } },
@@ -65,9 +65,9 @@ async function shown(gate: Running, seq: number): Promise<any> {
 
 test("erasing one member keeps the other members, and every reader of receipts reports it", async (t) => {
   const { gate, run, data } = await serve(t);
-  await place(gate, 10);
-  await place(gate, 20);
-  const misfit = (await place(gate, "ten")).json;
+  await placeOrder(gate, 10);
+  await placeOrder(gate, 20);
+  const misfit = (await placeOrder(gate, "ten")).json;
   assert.equal(misfit.verdict, "BLOCK", "what fits no schema is apart too");
   assert.equal((await shown(gate, 1)).tool_input.customer.email, "KESTREL@example.org");
   assert.equal((await shown(gate, 3)).evidence.length, 8);
@@ -96,7 +96,7 @@ test("erasing one member keeps the other members, and every reader of receipts r
   const replayed = (await run("replay")).stdout.split("\n");
   const at = replayed.findIndex((line) => line.startsWith("  3 from receipt 1 "));
   says("receipts-not-decided-again", replayed.slice(at - 1, at + 1).join("\n"));
-  const blocked = (await place(gate, 75)).json;
+  const blocked = (await placeOrder(gate, 75)).json;
   assert.equal(blocked.verdict, "BLOCK", "counters are what they were");
 
   const again = await run("erase", "1", "--part", "input.customer.email", ...why);
@@ -119,8 +119,8 @@ test("erasing one member keeps the other members, and every reader of receipts r
 
 test("an export contains the sensitive members except the erased ones", async (t) => {
   const { gate, run, data } = await serve(t);
-  await place(gate, 10);
-  await place(gate, 20);
+  await placeOrder(gate, 10);
+  await placeOrder(gate, 20);
   await run("erase", "1", "--part", "input.customer.email", "--reason", "request 4711");
   const folder = join(gate.folder, "out");
   await gate.stop(); // by then its last signed head is stored
@@ -141,7 +141,7 @@ test("an export contains the sensitive members except the erased ones", async (t
 test("erase reports each named member that is not a part of its own", async (t) => {
   const { gate, run } = await serve(t);
   const email = "KESTREL@example.org";
-  await place(gate, 10);
+  await placeOrder(gate, 10);
   await check(gate, {
     tool_name: "order.Place",
     tool_input: { customer: { email } },

@@ -27,7 +27,7 @@ interface GateSource {
   readonly settings: Readonly<Record<string, string>>;
 }
 
-function placeIn(folder: string): GateSource {
+function sourceIn(folder: string): GateSource {
   const data = join(folder, "data");
   return {
     folder,
@@ -234,7 +234,7 @@ const cases: readonly Case[] = [
 suite("starts that the gate refuses", () => {
   for (const { title, make, settings, flags, serves = false } of cases) {
     test(`the gate ${serves ? "serves" : "refuses to start"} if ${title}`, async (t) => {
-      const source = placeIn(temporaryFolder(t));
+      const source = sourceIn(temporaryFolder(t));
       await make(source);
       const before = contentOf(source.data);
       const said = await startHere({ ...source.settings, ...settings?.(source) }, flags ?? {});
@@ -247,7 +247,7 @@ suite("starts that the gate refuses", () => {
   }
 
   test("the process prints one line and exits with 1 if it cannot start", async (t) => {
-    const source = placeIn(temporaryFolder(t));
+    const source = sourceIn(temporaryFolder(t));
     writeFileSync(source.data, "x");
     refused(
       await runGate(["serve"], { settings: source.settings }),
@@ -260,7 +260,7 @@ suite("starts that the gate refuses", () => {
     ["the gate refuses to start on a read-only ledger beside an empty write-ahead log", fillWithEmptyLog],
   ] as const)
     test(title, async (t) => {
-      const source = placeIn(temporaryFolder(t));
+      const source = sourceIn(temporaryFolder(t));
       await make(source);
       const undo = makeReadOnly(source.data);
       if (undo === undefined) return t.skip("nothing here can make a folder read-only for this user");
@@ -272,7 +272,7 @@ suite("starts that the gate refuses", () => {
     });
 
   test("a second gate refuses to start on the same ledger until the first gate has ended", async (t) => {
-    const source = placeIn(temporaryFolder(t));
+    const source = sourceIn(temporaryFolder(t));
     const first = await startGate({ settings: source.settings });
     try {
       refused(await runGate(["serve"], { settings: source.settings }), "another gate serves");
@@ -283,7 +283,7 @@ suite("starts that the gate refuses", () => {
   });
 
   test("the gate refuses checks with 503 while an accepted clock is behind the ledger", async (t) => {
-    const source = placeIn(temporaryFolder(t));
+    const source = sourceIn(temporaryFolder(t));
     await fill(source.data, { at: Date.now() + 3_600_000 });
     const gate = await startGate({ settings: { ...source.settings, SVC_ACCEPT: "clock" } });
     try {

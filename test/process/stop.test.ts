@@ -58,7 +58,7 @@ Ledger.prototype.begin = async function () { if (isAsked) { n += 1; ${text} } re
 }
 
 /** Returns code that delays the first batch until SIGUSR2, and logs every call and the signal to stop. */
-function held(signal: string): readonly [text: string, first: string] {
+function delayed(signal: string): readonly [text: string, first: string] {
   const first = `const released = new Promise((resolve) => process.once("SIGUSR2", resolve));
 const submit = Sequencer.prototype.submit;
 Sequencer.prototype.submit = function (...args) { process.stderr.write("asked\\n"); return submit.apply(this, args); };
@@ -66,13 +66,13 @@ process.once("${signal}", () => setImmediate(() => process.stderr.write("told\\n
   return ["if (n === 1) await released;", first];
 }
 
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20));
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
   test(`after ${signal} the gate answers and records waiting checks, refuses others and exits with 0`, async (t) => {
-    const gate = await gateWith(t, ...held(signal));
+    const gate = await gateWith(t, ...delayed(signal));
     const head = ["Content-Type: application/json", `Content-Length: ${call.length}`];
     const neverWhole = exchange(gate.port, requestText("POST /check HTTP/1.1", head, call.slice(0, 9)));
     const waiting = Array.from({ length: 20 }, () => check(gate, call));

@@ -343,11 +343,11 @@ suite("the package", () => {
     const call = { hook_event_name: "PreToolUse", session_id: "s", tool_name: "note.add", tool_input: {} };
     const hook = join(modules, ".bin", process.platform === "win32" ? "svc-gate.cmd" : "svc-gate");
     // The gate answers from this process, so the hook must not stop it.
-    const asked = spawn(hook, words, { env, cwd: folder, shell: process.platform === "win32" });
-    asked.stdin.end(JSON.stringify(call));
+    const hooked = spawn(hook, words, { env, cwd: folder, shell: process.platform === "win32" });
+    hooked.stdin.end(JSON.stringify(call));
     let output = "";
-    for (const stream of [asked.stdout, asked.stderr]) stream.on("data", (piece) => (output += String(piece)));
-    assert.equal(await new Promise((resolve) => asked.on("close", resolve)), 0, output);
+    for (const stream of [hooked.stdout, hooked.stderr]) stream.on("data", (piece) => (output += String(piece)));
+    assert.equal(await new Promise((resolve) => hooked.on("close", resolve)), 0, output);
     assert.match(output, /"permissionDecision":"(?:allow|deny)"/);
     for (const name of ["doctor", "mcp"]) {
       const { status, stdout } = spawnSync(hook, [name, "--help"], { env, cwd: folder, encoding: "utf8" });

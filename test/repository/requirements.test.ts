@@ -28,8 +28,8 @@ const idPattern = new RegExp(`^(?:${prefixes.replaceAll(" ", "|")})\\.[a-z0-9]+(
  * a table's row (`4:POST /check` if a row starts with a method), `X.Y` for prose. The text before section 1 is section
  * 0.
  */
-function placesIn(markdown: string): string[] {
-  const places = new Set<string>();
+function sectionsIn(markdown: string): string[] {
+  const sections = new Set<string>();
   let section = "0";
   let cells: readonly string[] = [];
   for (const line of markdown.split("\n")) {
@@ -42,26 +42,26 @@ function placesIn(markdown: string): string[] {
     const isFirstRow = cells.length === 0;
     cells = row ?? [];
     if (heading) section = heading[1] ?? section;
-    else if (rule) places.add(`${section}.${rule[1]}`);
+    else if (rule) sections.add(`${section}.${rule[1]}`);
     else if (row) {
       const isRule = row.every((cell) => /^:?-+:?$/.test(cell));
-      if (!isFirstRow && !isRule) places.add(`${section}:${rowName(row)}`);
-    } else if (/\S/.test(line) && !/^[\w ]+:\s*$/.test(line)) places.add(section);
+      if (!isFirstRow && !isRule) sections.add(`${section}:${rowName(row)}`);
+    } else if (/\S/.test(line) && !/^[\w ]+:\s*$/.test(line)) sections.add(section);
   }
-  return [...places];
+  return [...sections];
 }
 
 function rowName([first = "", second = ""]: readonly string[]): string {
   return /^(?:GET|POST|PUT|PATCH|DELETE)$/.test(first) ? `${first} ${second}` : first;
 }
 
-function placesWithoutId(places: readonly string[], { requirements, notShown }: Requirements): string[] {
+function sectionsWithoutId(sections: readonly string[], { requirements, notShown }: Requirements): string[] {
   const covered = new Set([...requirements, ...notShown].map(({ section }) => section));
-  return places.filter((place) => !covered.has(place));
+  return sections.filter((section) => !covered.has(section));
 }
 
-function idsWithoutPlace(places: readonly string[], { requirements, notShown }: Requirements): string[] {
-  const known = new Set(places);
+function idsWithoutSection(sections: readonly string[], { requirements, notShown }: Requirements): string[] {
+  const known = new Set(sections);
   const named = [...requirements, ...notShown.map(({ section, what }) => ({ id: what, section }))];
   return named.filter(({ section }) => !known.has(section)).map(({ id, section }) => `${id} names ${section}`);
 }
@@ -136,10 +136,10 @@ test("every rule, row and paragraph of the specification has an id, and every id
     t.skip("the specification does not lie beside this repository (../shared/spec/action-gate-spec.md)");
     return;
   }
-  const places = placesIn(readFileSync(specificationFile, "utf8"));
-  assert.ok(places.length > 80, `only ${places.length} places were found: the extraction no longer fits the text`);
-  assert.deepEqual(placesWithoutId(places, list), [], "places of the specification without an id");
-  assert.deepEqual(idsWithoutPlace(places, list), [], "ids whose section the specification does not have");
+  const sections = sectionsIn(readFileSync(specificationFile, "utf8"));
+  assert.ok(sections.length > 80, `only ${sections.length} places were found: the extraction no longer fits the text`);
+  assert.deepEqual(sectionsWithoutId(sections, list), [], "places of the specification without an id");
+  assert.deepEqual(idsWithoutSection(sections, list), [], "ids whose section the specification does not have");
 });
 
 test("every id is unique and well formed, and has a section and a text", () => {
@@ -198,20 +198,20 @@ function without(id: string): Requirements {
 }
 
 control("positive control: the extraction finds rules, rows and prose", () => {
-  assert.deepEqual(placesIn(doctoredMarkdown), ["0", "1.1", "1.2", "1.1:colour", "1.1.1", "2:GET /colour"]);
+  assert.deepEqual(sectionsIn(doctoredMarkdown), ["0", "1.1", "1.2", "1.1:colour", "1.1.1", "2:GET /colour"]);
 });
 
 control("positive control: a rule, a row or a paragraph that lost its id is reported", () => {
-  const places = placesIn(doctoredMarkdown);
-  assert.deepEqual(placesWithoutId(places, doctoredList), []);
-  assert.deepEqual(placesWithoutId(places, without("service.two")), ["1.2"]);
-  assert.deepEqual(placesWithoutId(places, without("check.colour")), ["1.1:colour"]);
-  assert.deepEqual(placesWithoutId(places, without("service.opening")), ["0"]);
+  const sections = sectionsIn(doctoredMarkdown);
+  assert.deepEqual(sectionsWithoutId(sections, doctoredList), []);
+  assert.deepEqual(sectionsWithoutId(sections, without("service.two")), ["1.2"]);
+  assert.deepEqual(sectionsWithoutId(sections, without("check.colour")), ["1.1:colour"]);
+  assert.deepEqual(sectionsWithoutId(sections, without("service.opening")), ["0"]);
 });
 
 control("positive control: an id whose section is gone is reported", () => {
-  const places = placesIn(doctoredMarkdown.replace("2. Another rule.\n", ""));
-  assert.deepEqual(idsWithoutPlace(places, doctoredList), ["service.two names 1.2"]);
+  const sections = sectionsIn(doctoredMarkdown.replace("2. Another rule.\n", ""));
+  assert.deepEqual(idsWithoutSection(sections, doctoredList), ["service.two names 1.2"]);
 });
 
 control("positive control: an id that appears twice, is misspelt or has an unknown prefix is reported", () => {

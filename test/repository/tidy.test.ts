@@ -205,8 +205,8 @@ function deadLinks(files: readonly SourceText[]): string[] {
   const anchors = new Map(pages.map(({ path, text }) => [path, anchorsOf(text)]));
   return pages.flatMap(({ path, text }) =>
     linksOf(text).flatMap((target) => {
-      const [place = "", anchor] = target.split("#");
-      const led = place === "" ? path : posix.join(posix.dirname(path), decodeURI(place)).replace(/\/$/, "");
+      const [linked = "", anchor] = target.split("#");
+      const led = linked === "" ? path : posix.join(posix.dirname(path), decodeURI(linked)).replace(/\/$/, "");
       if (!known.has(led)) return [`${path} links to ${target}, which is not there`];
       const isThere = anchor === undefined || (anchors.get(led)?.has(decodeURI(anchor)) ?? true);
       return isThere ? [] : [`${path} links to ${target}: that page has no such heading`];

@@ -73,8 +73,8 @@ const forms: readonly ((each: Node) => number | undefined)[] = [
     return limits.length === 0 ? undefined : Math.max(...limits);
   },
   function deadline({ type, operator, left, right }) {
-    const begin = node(left);
-    const isNow = isClock(node(begin?.["callee"]) ?? { type: "", start: 0, end: 0 });
+    const from = node(left);
+    const isNow = isClock(node(from?.["callee"]) ?? { type: "", start: 0, end: 0 });
     return type === "BinaryExpression" && operator === "+" && isNow ? numberOf(right) : undefined;
   },
   function elapsed({ type, operator, left, right }) {

@@ -32,10 +32,10 @@ function makeModules(files: Readonly<Record<string, string>>): string {
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"), "junction");
   for (const name of ["tsconfig.base.json", ".oxlintrc.json"]) cpSync(join(root, name), join(folder, name));
-  for (const place of Array.from(modules.keys(), folderOf)) {
-    mkdirSync(join(folder, place), { recursive: true });
-    cpSync(join(root, place, "tsconfig.json"), join(folder, place, "tsconfig.json"));
-    writeFileSync(join(folder, place, "mod.ts"), "export const door: number = 1;\n");
+  for (const owner of Array.from(modules.keys(), folderOf)) {
+    mkdirSync(join(folder, owner), { recursive: true });
+    cpSync(join(root, owner, "tsconfig.json"), join(folder, owner, "tsconfig.json"));
+    writeFileSync(join(folder, owner, "mod.ts"), "export const door: number = 1;\n");
   }
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });

@@ -11,7 +11,7 @@ import {
   ask,
   check,
   exchange,
-  hold,
+  pauseLedger,
   key,
   post,
   requestText,
@@ -75,8 +75,8 @@ test("a tenant can have its own rate limit", async (t) => {
     const body = JSON.stringify({ name: "n", tenant, scopes: ["rules"] });
     const headers = { "content-type": "application/json", authorization: `Bearer ${operator.key}` };
     const made = await ask(gate, "/admin/keys", { method: "POST", headers, body });
-    const asked = await ask(gate, `/t/${tenant}/rules`, { headers: { authorization: `Bearer ${made.json.key}` } });
-    return asked.headers.get("ratelimit-policy");
+    const answer = await ask(gate, `/t/${tenant}/rules`, { headers: { authorization: `Bearer ${made.json.key}` } });
+    return answer.headers.get("ratelimit-policy");
   };
   assert.equal(await policyOf("a"), '"key";q=1;w=1');
   assert.equal(await policyOf("b"), '"key";q=100;w=1');
@@ -89,9 +89,9 @@ function refusedByHeaders(gate: Running): Promise<{ readonly status: number }> {
 
 test("a full queue refuses requests by their headers and keeps room for another key", async (t) => {
   const gate = await startGate(t);
-  const release = hold(gate, t);
+  const release = pauseLedger(gate, t);
   const waiting = [submit(gate, 0)];
-  await release.begun;
+  await release.started;
   waiting.push(submit(gate, limits.queueBytesMax * 0.8));
   assert.equal(gate.gate.admission.refusalFor("default", 99), undefined, "one key alone may hold all of it");
   waiting.push(submit(gate, 99, "another"));

@@ -12,7 +12,7 @@ import { suite, test, type TestContext } from "node:test";
 import { aliased, aliasedPayments, as, movedPayments, ownNameAlone, verdictOf } from "../support/aliases.ts";
 import {
   approved,
-  assertLedgerHolds,
+  assertLedgerValid,
   large,
   naming,
   runScenarios,
@@ -183,7 +183,7 @@ const scenarios: readonly Scenario[] = [
       }
       assert.equal((await desk.operates("/admin/stop/lift", { scope: { tools: ["Pay"] } })).status, 200);
       assert.equal(await verdictOf(desk, small), "ALLOW");
-      await assertLedgerHolds(desk);
+      await assertLedgerValid(desk);
     },
     defect: [
       { within: "stopOf", find: "aliases.get(name) === tool", put: "false" },
@@ -210,7 +210,7 @@ const scenarios: readonly Scenario[] = [
       await desk.operates("/admin/stop", { scope: { tools: ["Pay", "pay.legal"] }, why });
       const near = await desk.operates("/admin/stop/lift", { scope: { tools: ["Pay"] } });
       assert.match(near.json.detail, /these are, and each is lifted whole: every call of "Pay", "pay.legal"$/);
-      await assertLedgerHolds(desk);
+      await assertLedgerValid(desk);
     },
     defect: [
       { within: "withStopAct", find: "wholeScope(written, act.also)", put: "written" },
@@ -243,7 +243,7 @@ const scenarios: readonly Scenario[] = [
       assert.match((await desk.asks(as("pay.old", small))).reason, /stopped/, "an alias is the tool's only name now");
       assert.equal((await desk.operates("/admin/stop/lift", { scope: { tools: ["pay.send"] } })).status, 200);
       assert.equal(await verdictOf(desk, as("pay.old", small)), "ALLOW");
-      await assertLedgerHolds(desk);
+      await assertLedgerValid(desk);
     },
     defect: { within: "completeStops", first: "return [];" },
   },
@@ -324,7 +324,7 @@ const scenarios: readonly Scenario[] = [
       for (const name of ["send_money", "pay.send", "Pay"]) await desk.asks(naming(id, as(name, large)));
       await desk.asks(as("send_money", { ...small, tool_input: { amount: 5, to: "nobody" } }));
       const { receipt } = await desk.asks({ ...small, tool_name: "Pay", tool_input: { amount: 5, to: "nobody" } });
-      await assertLedgerHolds(desk);
+      await assertLedgerValid(desk);
       const data = join(desk.folder, "data");
       const report = JSON.parse(await run("report", data, "--json"));
       const tools = (report.by_tool as readonly { readonly tool: string }[]).map(({ tool }) => tool);
@@ -360,7 +360,7 @@ const scenarios: readonly Scenario[] = [
       assert.match((await desk.asks(as("send_money", small))).reason, /2 before/);
       const { json } = await ask(desk, `/receipts/${(await desk.asks(as("Pay", small))).receipt.seq}`);
       assert.equal(json.tool, "pay.legal");
-      await assertLedgerHolds(desk);
+      await assertLedgerValid(desk);
     },
     defect: { within: "recountRow", find: "call.tool", put: "call.tool_name" },
   },
@@ -368,9 +368,9 @@ const scenarios: readonly Scenario[] = [
     rule: "a row shows the tool that its contract means, also for calls that arrive during a reload",
     options: aliased,
     run: async (desk) => {
-      const asked = Array.from({ length: 8 }, () => desk.asks(as("Pay", small)));
+      const sent = Array.from({ length: 8 }, () => desk.asks(as("Pay", small)));
       assert.equal((await reload(desk, movedPayments)).status, 200);
-      await Promise.all([...asked, desk.asks(as("Pay", small))]);
+      await Promise.all([...sent, desk.asks(as("Pay", small))]);
       const contracts = new Map<string, Set<string>>();
       for (const { leaf } of (await ask(desk, "/receipts")).json.receipts as readonly { readonly leaf: string }[]) {
         const { contract, tool } = JSON.parse(leaf);
@@ -378,7 +378,7 @@ const scenarios: readonly Scenario[] = [
       }
       assert.ok([...contracts.values()].every(({ size }) => size === 1));
       assert.deepEqual([...(contracts.get(contractNow(await ask(desk, "/rules"))) ?? [])], ["pay.legal"]);
-      await assertLedgerHolds(desk);
+      await assertLedgerValid(desk);
     },
     // A gate that keeps the name of the first contract for later ones.
     defect: {

@@ -95,15 +95,15 @@ async function startGate(
   return { gate: opened.value.gate, folder };
 }
 
-async function checkAll(gate: Gate, asked: readonly CheckRequest[], atOnce: number): Promise<void> {
-  for (let at = 0; at < asked.length; at += atOnce) {
-    const answers = await Promise.all(asked.slice(at, at + atOnce).map((request) => gate.check(request, asking)));
+async function checkAll(gate: Gate, checks: readonly CheckRequest[], atOnce: number): Promise<void> {
+  for (let at = 0; at < checks.length; at += atOnce) {
+    const answers = await Promise.all(checks.slice(at, at + atOnce).map((request) => gate.check(request, asking)));
     assert.ok(answers.every(({ ok }) => ok));
   }
 }
 
-function decideAll(policySet: PolicySet, asked: readonly CheckRequest[]): void {
-  for (const request of asked) {
+function decideAll(policySet: PolicySet, checks: readonly CheckRequest[]): void {
+  for (const request of checks) {
     const prepared = prepare(policySet, request, { keyName: "default", sessionId: request.sessionId });
     const lookupPlan = planLookups(prepared, now);
     const decision = decide(

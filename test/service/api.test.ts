@@ -150,8 +150,8 @@ function undescribed(path: string, method: string, { status, headers, json, text
 test("openapi.json describes the answers that the gate gives", async (t) => {
   const gate = await startGate(t);
   const call = { tool_name: "note.add", tool_input: { a: [1] }, session_id: "s", platform_state: { b: 2 } };
-  const asked: (readonly [path: string, method: string, answer: Answer])[] = [];
-  const add: Add = (path, method, answer) => asked.push([path, method, answer]);
+  const exchanges: (readonly [path: string, method: string, answer: Answer])[] = [];
+  const add: Add = (path, method, answer) => exchanges.push([path, method, answer]);
   add("/check", "post", await check(gate, call));
   add("/check", "post", await check(gate, { tool_name: "lost", tool_input: {} }));
   add("/check", "post", await check(gate, "{"));
@@ -197,8 +197,8 @@ test("openapi.json describes the answers that the gate gives", async (t) => {
   add("/ledger/verify", "get", await ask(gate, "/ledger/verify"));
   t.mock.method(gate.ledger, "hasRoom", async () => false);
   add("/health", "get", await ask(gate, "/health"));
-  for (const [path, method, answer] of asked) assert.deepEqual(undescribed(path, method, answer), [], answer.text);
-  const statuses = asked.map(([path, , { status }]) => `${path} ${status}`);
+  for (const [path, method, answer] of exchanges) assert.deepEqual(undescribed(path, method, answer), [], answer.text);
+  const statuses = exchanges.map(([path, , { status }]) => `${path} ${status}`);
   for (const status of [
     "/check 200",
     "/check 413",
@@ -281,9 +281,9 @@ async function evaluationsOf(gate: Running, add: Add): Promise<void> {
   for (const body of [one, { ...one, action: { name: "mail.send" } }, {}]) await post(evaluation, body);
   await post(evaluation, one, "text/plain");
   for (const items of [undefined, [], [{}, 1], {}]) await post(evaluations, { ...one, evaluations: items });
-  const place = "/.well-known/authzen-configuration";
-  add(place, "get", await ask(gate, place));
-  add(`${place}/t/{tenant}`, "get", await ask(gate, `${place}/t/acme`));
+  const path = "/.well-known/authzen-configuration";
+  add(path, "get", await ask(gate, path));
+  add(`${path}/t/{tenant}`, "get", await ask(gate, `${path}/t/acme`));
 }
 
 /** Sets and lifts a stop of each scope. */

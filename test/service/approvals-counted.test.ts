@@ -233,10 +233,10 @@ suite("approvals in svc-gate report", () => {
       mode: "observe",
       mandate: "mandate: m\ncontracts: [contracts/pay.yaml]\napprovals: { open: { session: 2 } }\n",
     });
-    const asked = [large, large, call(1300), call(1400), call(5), call(1400, { session_id: "s2" })];
+    const sent = [large, large, call(1300), call(1400), call(5), call(1400, { session_id: "s2" })];
     // Each call has its own wallet, so the budget stops none. An approval is shared whatever the wallet.
-    for (const [place, each] of asked.map((one, at) => ({ ...one, platform_state: { wallet: `w${at}` } })).entries())
-      assert.equal((await desk.asks(each)).verdict, "ALLOW", `call ${place}`);
+    for (const [index, each] of sent.map((one, at) => ({ ...one, platform_state: { wallet: `w${at}` } })).entries())
+      assert.equal((await desk.asks(each)).verdict, "ALLOW", `call ${index}`);
     const { approvals, forecast } = await reportOf(desk);
     assert.deepEqual(approvals, []);
     const { calls, approvals: cards, shared, capped, without_contract, days, by_rule } = forecast;

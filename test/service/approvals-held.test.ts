@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import {
   approved,
-  assertLedgerHolds,
+  assertLedgerValid,
   large,
   naming,
   payments,
@@ -41,8 +41,8 @@ const call = (amount: number, session: string, wallet = session): object => ({
 });
 
 /** The counters that a check read. */
-async function readBy(desk: Desk, asked: object): Promise<Readonly<Record<string, string>>> {
-  const { receipt } = await desk.asks(asked);
+async function readBy(desk: Desk, check: object): Promise<Readonly<Record<string, string>>> {
+  const { receipt } = await desk.asks(check);
   return (await desk.outcomeOf(receipt.seq)).counters;
 }
 
@@ -180,6 +180,6 @@ suite("the ledger of a contract that reads what parked calls reserve", () => {
     await desk.asks(call(1300, "s1", "v"));
     await desk.decides("anna", other.approval.id, "deny");
     assert.equal((await desk.asks(call(1300, "s1", "v"))).verdict, "ESCALATE");
-    await assertLedgerHolds(desk);
+    await assertLedgerValid(desk);
   });
 });

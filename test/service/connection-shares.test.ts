@@ -231,7 +231,7 @@ runScenarios("what the gate closes at the limit", [
       let answered = 0;
       const loop = async (): Promise<void> => {
         let line: Line | undefined;
-        for (let asked = 0; asked < 60; asked += 1) {
+        for (let round = 0; round < 60; round += 1) {
           if (line === undefined || !isOpen(line)) [line] = await fill(t, { port: portOf(desk), count: 1, bytes: "" });
           if ((await line?.ask(check(agent))) === 200) answered += 1;
         }

@@ -39,8 +39,8 @@ const rules: readonly OidcRule[] = [
     rule: "a provider that describes itself under another name is refused",
     run: async (desk, provider) => {
       provider.intercept = discovering((known) => ({ ...known, issuer: `${provider.issuer}/` }));
-      const begun = await sendAsPage(desk, "/oidc", { body: {} });
-      assertRefused(begun, /the provider calls itself "http:\/\/127\.0\.0\.1:\d+\/"/);
+      const started = await sendAsPage(desk, "/oidc", { body: {} });
+      assertRefused(started, /the provider calls itself "http:\/\/127\.0\.0\.1:\d+\/"/);
     },
     defect: { within: "Provider.discover", find: "stated !== settings.issuer", put: "false" },
   },
@@ -128,12 +128,12 @@ const rules: readonly OidcRule[] = [
     run: async (desk) => {
       const many = async (number: number, act: () => Promise<ConsoleAnswer>): Promise<readonly ConsoleAnswer[]> =>
         Promise.all(Array.from({ length: number }, act));
-      const begun = await many(100, () => sendAsPage(desk, "/oidc", { body: {} }));
+      const started = await many(100, () => sendAsPage(desk, "/oidc", { body: {} }));
       assert.deepEqual(
-        begun.filter(({ status }) => status !== 200),
+        started.filter(({ status }) => status !== 200),
         [],
       );
-      for (const { json } of begun) {
+      for (const { json } of started) {
         const { location, flow } = json as { readonly location: string; readonly flow: string };
         const state = new URL(location).searchParams.get("state") ?? "";
         for (const [given, answer] of [
@@ -156,16 +156,16 @@ const rules: readonly OidcRule[] = [
     rule: "a sign-in waits while the provider redeems 32 others",
     run: async (desk, provider) => {
       const returned = await Promise.all(Array.from({ length: 40 }, () => visitProvider(desk, "subject of anna")));
-      const held = holdTokens(provider);
+      const delayed = delayTokens(provider);
       const strangers = Promise.all(returned.map((each) => returnToGate(desk, each)));
       let most = 0;
       for (let ended = 0; ended < 8; ended += 1) {
-        await eventually("32 sign-ins at the provider", () => held.length >= 32 + ended);
-        most = Math.max(most, held.length - ended);
-        held[ended]?.refuse();
+        await eventually("32 sign-ins at the provider", () => delayed.length >= 32 + ended);
+        most = Math.max(most, delayed.length - ended);
+        delayed[ended]?.refuse();
       }
       provider.intercept = undefined;
-      for (const { refuse } of held) refuse();
+      for (const { refuse } of delayed) refuse();
       await strangers;
       assert.equal(most, 32);
     },
@@ -216,62 +216,62 @@ const rules: readonly OidcRule[] = [
   {
     rule: "a provider that fails is asked once a second, however many people try",
     run: async (desk, provider) => {
-      let asked = 0;
+      let requests = 0;
       provider.intercept = (_request, response) => {
-        asked += 1;
+        requests += 1;
         response.writeHead(500).end();
         return true;
       };
-      const begun: ConsoleAnswer[] = [];
+      const started: ConsoleAnswer[] = [];
       const since = performance.now();
-      for (let n = 0; n < 50; n += 1) begun.push(await sendAsPage(desk, "/oidc", { body: {} }));
+      for (let n = 0; n < 50; n += 1) started.push(await sendAsPage(desk, "/oidc", { body: {} }));
       const seconds = (performance.now() - since) / 1000;
-      assert.ok(begun.every(({ json }) => json.code === "provider-unavailable"));
-      assert.ok(asked >= 1 && asked <= seconds + 1, `${asked} in ${seconds} s`);
+      assert.ok(started.every(({ json }) => json.code === "provider-unavailable"));
+      assert.ok(requests >= 1 && requests <= seconds + 1, `${requests} in ${seconds} s`);
       provider.intercept = undefined;
-      const begins = async (): Promise<boolean> => (await sendAsPage(desk, "/oidc", { body: {} })).status === 200;
-      await eventually("a provider that answers again", begins);
+      const canStart = async (): Promise<boolean> => (await sendAsPage(desk, "/oidc", { body: {} })).status === 200;
+      await eventually("a provider that answers again", canStart);
       await signedIn(desk);
     },
     defect: { within: "OidcSignIn.#provider", find: "this.#now() + sharedMs", put: "0" },
   },
 ];
 
-interface HeldToken {
+interface DelayedToken {
   readonly code: string | null;
   readonly refuse: () => void;
 }
 
 /** Keeps every code that the gate redeems, until the test refuses it. */
-function holdTokens(provider: TestProvider): readonly HeldToken[] {
-  const held: HeldToken[] = [];
+function delayTokens(provider: TestProvider): readonly DelayedToken[] {
+  const delayed: DelayedToken[] = [];
   provider.intercept = (request, response) => {
     if (request.url !== "/token") return false;
     const refuse = (): void => {
       if (!response.headersSent) response.writeHead(400).end('{"error":"invalid_grant"}');
     };
-    void bodyOf(request).then((body) => held.push({ code: new URLSearchParams(body).get("code"), refuse }));
+    void bodyOf(request).then((body) => delayed.push({ code: new URLSearchParams(body).get("code"), refuse }));
     return true;
   };
-  return held;
+  return delayed;
 }
 
 /** Asks whether a person goes before most of 72 strangers, who came earlier and wait for the provider. */
 async function isSoonServed(desk: Desk, provider: TestProvider, own: Returned, from?: string): Promise<boolean> {
   const returned = await Promise.all(Array.from({ length: 72 }, () => visitProvider(desk, "subject of anna")));
   const code = new URLSearchParams(own.answer).get("code");
-  const held = holdTokens(provider);
+  const delayed = delayTokens(provider);
   const strangers = Promise.all(returned.map((each) => returnToGate(desk, each)));
-  await eventually("32 sign-ins at the provider", () => held.length >= 32);
+  await eventually("32 sign-ins at the provider", () => delayed.length >= 32);
   const person = sendAsPage(desk, "/session", { body: { oidc: own }, ...(from !== undefined && { from }) });
   // Forty strangers came before, and each end of another lets one of those that wait go on.
   for (let ended = 0; ended < 12; ended += 1) {
-    held[ended]?.refuse();
-    await eventually("the next in the line", () => held.length > 32 + ended);
+    delayed[ended]?.refuse();
+    await eventually("the next in the line", () => delayed.length > 32 + ended);
   }
-  const isServed = held.some((each) => each.code === code);
+  const isServed = delayed.some((each) => each.code === code);
   provider.intercept = undefined;
-  for (const { refuse } of held) refuse();
+  for (const { refuse } of delayed) refuse();
   await Promise.all([strangers, person]);
   return isServed;
 }

@@ -409,15 +409,15 @@ const rules: readonly OidcRule[] = [
     rule: "only the gate's own page starts a sign-in, and the browser gets nothing that it sends to other ports",
     run: async (desk) => {
       for (const site of ["cross-site", "same-site", "none"]) {
-        const begun = await sendAsPage(desk, "/oidc", { body: {}, headers: { "sec-fetch-site": site } });
-        assertRefused(begun, /Sec-Fetch-Site/, "wrong-origin");
+        const started = await sendAsPage(desk, "/oidc", { body: {}, headers: { "sec-fetch-site": site } });
+        assertRefused(started, /Sec-Fetch-Site/, "wrong-origin");
       }
       const rebound = await sendAsPage(desk, "/oidc", { body: {}, headers: { host: "evil.example" } });
       assertRefused(rebound, /not a name of this gate/, "wrong-host");
-      const begun = await sendAsPage(desk, "/oidc", { body: {} });
-      assert.equal(begun.status, 200, begun.text);
-      assert.equal(begun.headers["set-cookie"], undefined);
-      const redirect = new URL(begun.json.location).searchParams.get("redirect_uri");
+      const started = await sendAsPage(desk, "/oidc", { body: {} });
+      assert.equal(started.status, 200, started.text);
+      assert.equal(started.headers["set-cookie"], undefined);
+      const redirect = new URL(started.json.location).searchParams.get("redirect_uri");
       assert.equal(redirect, `${desk.address}/console/oidc/callback`);
     },
     defect: {

@@ -178,13 +178,13 @@ suite("`verify --deep` on a ledger", () => {
     const gate = await startGate(t, { folder: join(data, ".."), contracts: { "desk.yaml": counting } });
     const over = new AbortController();
     const found = verifyCommand(data, verifyOptions).finally(() => over.abort());
-    let asked = 0;
-    for (; !over.signal.aborted; asked += 1)
+    let reads = 0;
+    for (; !over.signal.aborted; reads += 1)
       await check(gate, { tool_name: "visit", tool_input: {}, session_id: "run 2" });
     const { exitCode, text } = await found;
     const { ok, deep: again } = JSON.parse(text);
     assert.deepEqual([exitCode, ok, again.not_replayable, again.differs], [0, true, 0, 0], text);
-    assert.ok(asked > 0 && again.replayed >= rows, `${asked} checks meanwhile`);
+    assert.ok(reads > 0 && again.replayed >= rows, `${reads} checks meanwhile`);
   });
 
   const forgeries: readonly (readonly [

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { assertLedgerHolds, runScenarios, type Desk } from "../support/approvals.ts";
+import { assertLedgerValid, runScenarios, type Desk } from "../support/approvals.ts";
 import { ask, key, type Answer } from "../support/gate.ts";
 import type { Mutation } from "../support/mutation/mutate.ts";
 
@@ -43,20 +43,20 @@ const options = { contract };
 
 type Headers = Readonly<Record<string, string>>;
 
-interface Asked {
+interface EnvoyRequest {
   readonly headers?: Headers;
   readonly path?: string;
   readonly key?: string;
 }
 
-function envoy({ address }: Desk, body: object | string, asked: Asked = {}): Promise<Answer> {
-  return ask({ address }, asked.path ?? "/hooks/envoy/bank", {
+function envoy({ address }: Desk, body: object | string, given: EnvoyRequest = {}): Promise<Answer> {
+  return ask({ address }, given.path ?? "/hooks/envoy/bank", {
     method: "POST",
     headers: {
       "content-type": "application/json",
-      authorization: `Bearer ${asked.key ?? key}`,
+      authorization: `Bearer ${given.key ?? key}`,
       "x-envoy-auth-partial-body": "false",
-      ...asked.headers,
+      ...given.headers,
     },
     body: typeof body === "string" ? body : JSON.stringify(body),
   });
@@ -247,7 +247,7 @@ runScenarios("POST /hooks/envoy/{server}", [
         assert.deepEqual([lifted.status, lifted.json.stops], [200, []]);
       }
       for (const [body, , headers = {}] of unread) assert.equal((await envoy(desk, body, { headers })).status, 200);
-      await assertLedgerHolds(desk);
+      await assertLedgerValid(desk);
     },
     defect: [{ within: "envoyCheck", find: "{ unreadFor: server }", put: "{}" }],
   },
@@ -261,7 +261,7 @@ runScenarios("POST /hooks/envoy/{server}", [
       assert.equal((await desk.operates("/admin/reload", {})).status, 200);
       for (const [server, status] of Object.entries({ bank: 403, payments: 403, cash: 403, shop: 200 }))
         assert.equal((await envoy(desk, [], { path: `/hooks/envoy/${server}` })).status, status, server);
-      await assertLedgerHolds(desk);
+      await assertLedgerValid(desk);
     },
     defect: [
       { within: "stopOf", find: "aliases.get(name) ?? name", put: "name" },

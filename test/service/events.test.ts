@@ -56,11 +56,11 @@ runScenarios("streams of events", [
       // A busy machine may be late for one call, and then another one follows.
       const isInTime = async (): Promise<boolean> => {
         const { approval } = await desk.asks({ ...legal, tool_input: { call: (calls += 1) } });
-        const began = performance.now();
+        const startedAt = performance.now();
         const ofCall = (type: string): StreamedEvent | undefined =>
           stream.events.find((event) => event.type === type && event.data.approval === approval.id);
         const opened = await eventually("the event", () => ofCall("approval.opened"), desk.patienceMs);
-        const toldMs = performance.now() - began;
+        const toldMs = performance.now() - startedAt;
         const next = (): StreamedEvent | undefined => ofCall("approval.expiring") ?? ofCall("approval.closed");
         const reminder = await eventually("the reminder", next, desk.patienceMs);
         if (reminder.type === "approval.closed") return false;
@@ -322,11 +322,11 @@ suite("a stream that reads the past while calls come", () => {
       await park(3);
       const feed = gate.gate.events;
       await feed.listen();
-      let begun = 0;
+      let started = 0;
       const replay: Replay = async function* (found) {
-        begun += 1;
+        started += 1;
         for await (const each of found) {
-          if (begun > 2) return; // It would never end.
+          if (started > 2) return; // It would never end.
           if (calls === 3) for (let left = arriving; left > 0; left -= 100) await park(Math.min(100, left));
           await feed.look();
           yield each;
@@ -341,7 +341,7 @@ suite("a stream that reads the past while calls come", () => {
         return ids;
       };
       const found = await read(replay);
-      assert.equal(begun, replays);
+      assert.equal(started, replays);
       assert.ok(found.length >= calls && calls === 3 + arriving, `${found.length} events, ${calls} calls`);
       assert.deepEqual(found, await read(), "positive control: all events, each once, after the calls");
       feed.leave();

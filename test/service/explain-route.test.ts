@@ -194,8 +194,8 @@ runScenarios("POST /explain", [
   {
     rule: "the gate explains at most a few calls a second, and says when to ask again",
     run: async (desk) => {
-      const asked = Array.from({ length: 3 * limits.explainsBurst }, () => explains(desk, { receipt: 999 }));
-      const answers = await Promise.all(asked);
+      const sent = Array.from({ length: 3 * limits.explainsBurst }, () => explains(desk, { receipt: 999 }));
+      const answers = await Promise.all(sent);
       const limited = answers.filter(({ json }) => json.code === "rate-limited");
       assert.ok(limited.length >= limits.explainsBurst, `${limited.length} were refused`);
       assert.equal(limited.length + answers.filter(({ status }) => status === 404).length, answers.length);

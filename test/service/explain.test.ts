@@ -189,10 +189,10 @@ suite("a receipt", () => {
 
     const keyFile = join(gate.folder, "key");
     writeFileSync(keyFile, key);
-    const asked = JSON.parse(
+    const question = JSON.parse(
       (await explainCommand(undefined, { ...options, receipt: "4", url: gate.address, keyFile })).text,
     );
-    assert.deepEqual([asked.verdict, asked.rules], [fourth.verdict, fourth.rules]);
+    assert.deepEqual([question.verdict, question.rules], [fourth.verdict, fourth.rules]);
     await assert.rejects(explainCommand(undefined, { ...options, receipt: "99" }), saying("no-such-receipt"));
     await assert.rejects(explainCommand(undefined, { ...options, receipt: "x" }), saying("receipt-without-a-number"));
 

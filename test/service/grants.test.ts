@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import {
-  assertLedgerHolds,
+  assertLedgerValid,
   large,
   losesRows,
   naming,
@@ -445,7 +445,7 @@ suite("a ledger with grants", () => {
       [await verdictOf(again, paying(1003)), await verdictOf(again, paying(1004))],
       ["ALLOW", "ESCALATE"],
     );
-    await assertLedgerHolds(again);
+    await assertLedgerValid(again);
   });
 
   test("a second person's yes puts a grant in force, if neither key is young", async (t) => {
@@ -465,7 +465,7 @@ suite("a ledger with grants", () => {
     assert.deepEqual([second.status, second.json.status, second.json.has], [200, "active", 2], second.text);
     const { verdict, reason } = await desk.asks(paying(1100));
     assert.deepEqual([verdict, reason.slice(0, 27)], ["ALLOW", "Svc: anna and bob granted c"]);
-    await assertLedgerHolds(desk);
+    await assertLedgerValid(desk);
   });
 
   test("R17: after a restore that lost rows no grant covers a call", async (t) => {
@@ -495,6 +495,6 @@ suite("a ledger with grants", () => {
       await desk.asks(paying(1500));
       await desk.asks(paying(1100));
       await desk.asks(paying(1100, { tool_input: { to: "eve" } }));
-      await assert.rejects(() => assertLedgerHolds(desk));
+      await assert.rejects(() => assertLedgerValid(desk));
     });
 });

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { routes } from "../../packages/gate/src/server/http/routes.ts";
-import { assertLedgerHolds, naming, runScenarios, startDesk, type Desk } from "../support/approvals.ts";
+import { assertLedgerValid, naming, runScenarios, startDesk, type Desk } from "../support/approvals.ts";
 import { command } from "../support/command.ts";
 import { ask, check, type Answer } from "../support/gate.ts";
 import { trySignIn } from "../support/console.ts";
@@ -172,8 +172,8 @@ runScenarios("keys of hosts", [
       const rows = await desk.rows();
       for (const { method, path } of needing) {
         // A stream would not end, so its query is wrong.
-        const place = path === "/events" ? "/events?after=x" : path.replace(/:\w+/, "1");
-        const { status, json } = await send(desk, host, place, method === "POST" ? "{" : undefined);
+        const target = path === "/events" ? "/events?after=x" : path.replace(/:\w+/, "1");
+        const { status, json } = await send(desk, host, target, method === "POST" ? "{" : undefined);
         const isClosed = status === 401 || (status === 403 && json.code === "forbidden");
         assert.equal(!isClosed, opened[`${method} ${path}`], `${method} ${path}: ${status}`);
         if (isClosed && status === 403) says("another route", json.detail);
@@ -240,7 +240,7 @@ runScenarios("keys of hosts", [
       assert.equal(hooked.status, 200, hooked.text);
       assert.equal((await ask(desk, "/receipts?limit=1")).json.receipts[0].key_kind, "host", "a hook's call too");
       assert.equal("key_kind" in (await ask(desk, `/receipts/${ofOther.receipt.seq}`)).json, false);
-      await assertLedgerHolds(desk);
+      await assertLedgerValid(desk);
     },
     defect: { within: "checkRow", find: "entry.keyKind", put: "undefined" },
   },
@@ -260,7 +260,7 @@ runScenarios("keys of hosts", [
       assert.equal(reloaded.status, 200, reloaded.text);
       assert.equal((await desk.asks(call(1), host)).verdict, "ALLOW");
       assert.equal((await desk.asks(call(1), ordinary)).verdict, "BLOCK");
-      await assertLedgerHolds(desk);
+      await assertLedgerValid(desk);
     },
     defect: { within: "recountRow", find: "call.key_kind", put: "undefined" },
   },
@@ -274,7 +274,7 @@ runScenarios("keys of hosts", [
       assert.equal(moved.verdict, "ESCALATE", "the folder counts");
       const others = { ...facts, wallet: "x", seats: 9 };
       assert.equal((await desk.asks(naming(id, call(1200, others)), host)).verdict, "ALLOW", "these do not");
-      await assertLedgerHolds(desk);
+      await assertLedgerValid(desk);
     },
     defect: { within: "ApprovableCall.#factTexts", find: "uncounted.length === 0", put: "true" },
   },
@@ -311,7 +311,7 @@ runScenarios("keys of hosts", [
       assert.equal(made.status, 201, made.text);
       assert.equal((await desk.asks(same(1100), host)).verdict, "ALLOW");
       assert.equal((await desk.asks(same(1100), ordinary)).verdict, "ESCALATE");
-      await assertLedgerHolds(desk);
+      await assertLedgerValid(desk);
     },
     defect: [
       { within: "coveredAmounts", find: "call.key === grant.key", put: "true" },

@@ -83,14 +83,14 @@ const lines = (rows: readonly RecordedRow[]): string =>
 async function ask({ folder, rules }: Rows, text: string): Promise<readonly Outcome[]> {
   const file = join(folder, "receipts.jsonl");
   writeFileSync(file, text);
-  const place = { file, rules: [rules], examples: "5" };
+  const source = { file, rules: [rules], examples: "5" };
   const contractFile = join(folder, "contracts", "notes.yaml");
   const outcomes: Outcome[] = [];
   for (const json of [false, true]) {
     for (const run of [
-      () => reportCommand(folder, { ...place, json, from: "1" }),
-      () => replayCommand(folder, { ...place, json }),
-      () => replayCommand(folder, { ...place, json, contract: contractFile, sum: "input.to" }),
+      () => reportCommand(folder, { ...source, json, from: "1" }),
+      () => replayCommand(folder, { ...source, json }),
+      () => replayCommand(folder, { ...source, json, contract: contractFile, sum: "input.to" }),
     ]) {
       try {
         outcomes.push(await run());
@@ -217,12 +217,12 @@ suite("report and replay on damaged or forged receipts", () => {
       await check(gate, { tool_name: "note.add", tool_input: { to: `${transaction}` }, session_id: "s" });
     const keyFile = join(gate.folder, "key.txt");
     writeFileSync(keyFile, key);
-    const place = { url: `http://127.0.0.1:${gate.port}`, keyFile, examples: "1", json: false };
-    assert.match((await replayCommand("", place)).text, /^1,003 receipts decided again/);
+    const source = { url: `http://127.0.0.1:${gate.port}`, keyFile, examples: "1", json: false };
+    assert.match((await replayCommand("", source)).text, /^1,003 receipts decided again/);
     const liar = createServer((_, response) => void response.end('{"receipts":[{"seq":"1"}]}')).listen(0, "127.0.0.1");
     await once(liar, "listening");
     const { port } = liar.address() as AddressInfo;
-    await assert.rejects(replayCommand("", { ...place, url: `http://127.0.0.1:${port}` }), (error) => {
+    await assert.rejects(replayCommand("", { ...source, url: `http://127.0.0.1:${port}` }), (error) => {
       assert.ok(error instanceof Error);
       says("a gate answers with something else than receipts", error.message);
       return true;

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
 import { limits } from "../../packages/core/src/wire/mod.ts";
-import { ask, check, exchange, hold, key, startGate, submit } from "../support/gate.ts";
+import { ask, check, exchange, pauseLedger, key, startGate, submit } from "../support/gate.ts";
 import { bodies, call, json, keepAlive, length, oddities, open, post, types } from "../support/http-requests.ts";
 import { sentencesOf } from "../support/sentences.ts";
 
@@ -36,9 +36,9 @@ test("the gate gives each odd HTTP request its expected answers and receipts", a
 test("malformed bytes behind a pending check close the connection without an answer", async (t) => {
   const gate = await startGate(t);
   for (const malformed of ["NOT HTTP\r\n\r\n", post([json, "Transfer-Encoding: chunked"], "x\r\n{}\r\n")]) {
-    const release = hold(gate, t);
+    const release = pauseLedger(gate, t);
     const first = submit(gate, 0);
-    await release.begun;
+    await release.started;
     const text = exchange(gate.port, keepAlive + malformed);
     const late = new Promise((told) => setTimeout(told, 60_000, "still open").unref());
     const cut = await Promise.race([text, late]);

@@ -115,8 +115,8 @@ test("a good key without the scope of a route gets a 403 that names the scope", 
     for (const [name, key] of keys) {
       const body = method === "POST" ? { body: "{" } : {};
       // A stream would not end, so its query is wrong.
-      const place = path === "/events" ? "/events?after=x" : path.replace(/:\w+/, "1");
-      const answer = await ask(gate, place, { method, ...bearer(key), ...body });
+      const target = path === "/events" ? "/events?after=x" : path.replace(/:\w+/, "1");
+      const answer = await ask(gate, target, { method, ...bearer(key), ...body });
       if (name === scope || orScopes.some((each) => each === name))
         // A hook's own refusal is a 403 too.
         assert.notDeepEqual([answer.status, answer.json?.code], [403, "forbidden"], `${method} ${path} with ${name}`);
@@ -220,7 +220,7 @@ test("no key appears in the gate's files or log, except the first key in its own
   const files = readdirSync(data, { recursive: true, encoding: "utf8" }).filter((name) =>
     statSync(join(data, name)).isFile(),
   );
-  const holding = (text: string): readonly string[] =>
+  const filesWith = (text: string): readonly string[] =>
     files.filter((name) => spellings(text).some((spelling) => readFileSync(join(data, name)).includes(spelling)));
   assert.deepEqual(files.toSorted(), [
     "checkpoint",
@@ -233,8 +233,8 @@ test("no key appears in the gate's files or log, except the first key in its own
     "signing.key",
   ]);
   // A key among a call's arguments is the caller's data: the search must find it.
-  assert.deepEqual([...new Set([one, two].flatMap(holding))], ["ledger.db"], "positive control");
-  assert.deepEqual(holding(operator), []);
+  assert.deepEqual([...new Set([one, two].flatMap(filesWith))], ["ledger.db"], "positive control");
+  assert.deepEqual(filesWith(operator), []);
   const rows = await command(["verify", data]);
   assert.equal(rows.code, 0, rows.stderr);
   for (const key of [one, two, first, operator])

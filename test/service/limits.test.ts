@@ -28,7 +28,7 @@ import {
   ask,
   check,
   desk,
-  hold,
+  pauseLedger,
   post,
   requestText,
   send,
@@ -180,8 +180,8 @@ async function read(kind: ReadKind, count: number, keyOf: (at: number) => string
   let last: string | undefined = "waits";
   for (let at = 0; at < count; at += 1) {
     const [tenant = "", id = ""] = keyOf(at).split("/");
-    const placed = reads.enter(kind, { tenant, id }, new AbortController());
-    if (at === count - 1) void placed.then((result) => (last = result.ok ? undefined : result.problem.code));
+    const admitted = reads.enter(kind, { tenant, id }, new AbortController());
+    if (at === count - 1) void admitted.then((result) => (last = result.ok ? undefined : result.problem.code));
   }
   await nextTurn();
   return last;
@@ -221,8 +221,8 @@ function explained(count: number, before: number): string | undefined {
 
 /** Parks a call. @returns the approval's id */
 async function park(gate: Running): Promise<string> {
-  const { json: asked } = await check(gate, '{"tool_name":"mail.send","tool_input":{},"session_id":"waits"}');
-  return asked.approval.id as string;
+  const { json: parked } = await check(gate, '{"tool_name":"mail.send","tool_input":{},"session_id":"waits"}');
+  return parked.approval.id as string;
 }
 
 async function submitBody(gate: Running, body: string): Promise<void> {
@@ -274,9 +274,9 @@ async function queued(
   t: TestContext,
   { calls, bytes }: { readonly calls: number; readonly bytes: number },
 ): Promise<number | undefined> {
-  const release = hold(gate, t);
+  const release = pauseLedger(gate, t);
   const first = submit(gate, 0);
-  await release.begun;
+  await release.started;
   const results = Array.from({ length: calls }, () => submit(gate, bytes));
   release.go();
   await first;

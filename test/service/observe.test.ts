@@ -181,8 +181,8 @@ suite("GET /metrics and GET /ready", () => {
 async function loggingGate(t: TestContext, settings: Readonly<Record<string, string>>) {
   const folder = temporaryFolder(t);
   const mandate = writeContracts(folder, {});
-  const places = { SVC_MANDATE: mandate, SVC_DATA_DIR: join(folder, "data") };
-  const child = spawnGate(["serve"], { settings: { ...places, ...settings } });
+  const paths = { SVC_MANDATE: mandate, SVC_DATA_DIR: join(folder, "data") };
+  const child = spawnGate(["serve"], { settings: { ...paths, ...settings } });
   t.after(() => child.kill("SIGKILL"));
   let stderr = "";
   child.stderr?.on("data", (piece: Buffer) => (stderr += piece.toString()));

@@ -16,7 +16,7 @@ import { control } from "../support/controls/control.ts";
 import {
   ask,
   atEnd,
-  hold,
+  pauseLedger,
   key,
   post,
   send,
@@ -36,20 +36,20 @@ const count = 3 * limits.quickBatchCallsMax;
 
 /** Makes each batch wait for the ledger until the test lets it go on. */
 function stepping(gate: Running, t: TestContext): { readonly next: () => Promise<void>; readonly all: () => void } {
-  const held: (() => void)[] = [];
+  const paused: (() => void)[] = [];
   let isFree = false;
   const begin = gate.ledger.begin.bind(gate.ledger);
   t.mock.method(gate.ledger, "begin", async () => {
-    if (!isFree) await new Promise<void>((resolve) => held.push(resolve));
+    if (!isFree) await new Promise<void>((resolve) => paused.push(resolve));
     return begin();
   });
   const next = async (): Promise<void> => {
-    await becomes(() => held.length > 0);
-    held.shift()?.();
+    await becomes(() => paused.length > 0);
+    paused.shift()?.();
   };
   const all = (): void => {
     isFree = true;
-    for (const release of held.splice(0)) release();
+    for (const release of paused.splice(0)) release();
   };
   return { next, all };
 }
@@ -171,7 +171,7 @@ suite("connections of a key with many undecided calls", () => {
 });
 
 /** Pauses a connection at a tenant, sends a call on it and stops the gate; returns the status of its answer. */
-async function askedAtStop(t: TestContext): Promise<number | undefined> {
+async function readsAtStop(t: TestContext): Promise<number | undefined> {
   const folder = temporaryFolder(t);
   writeContracts(folder, {});
   const tenants = join(folder, "tenants.yaml");
@@ -195,21 +195,21 @@ async function askedAtStop(t: TestContext): Promise<number | undefined> {
 }
 
 test("a stop also reads the paused connections of tenants", async (t) => {
-  assert.equal(await askedAtStop(t), 200);
+  assert.equal(await readsAtStop(t), 200);
 });
 
 control("positive control: a stop that only ends the pauses of the root is noticed", async (t) => {
   t.mock.method(Service.prototype, "drain", async () => undefined);
-  assert.equal(await askedAtStop(t), undefined);
+  assert.equal(await readsAtStop(t), undefined);
 });
 
 suite("a store that is slow", () => {
   test("calls are refused from a wait of SVC_QUEUE_MS on, and not before; admitted calls are answered", async (t) => {
     const gate = await startGate(t, { env: { SVC_QUEUE_MS: "700" } });
     const clock = standingClock(t);
-    const release = hold(gate, t);
+    const release = pauseLedger(gate, t);
     const admitted = Array.from({ length: 2 * limits.queueCallsMin }, () => submit(gate, 0));
-    await release.begun;
+    await release.started;
     clock.pass(700);
     admitted.push(submit(gate, 0));
     clock.pass(1);
@@ -228,7 +228,7 @@ suite("a store that is slow", () => {
       const begin = gate.ledger.begin.bind(gate.ledger);
       let at = performance.now();
       t.mock.method(performance, "now", () => (at += 0.01));
-      const begun = t.mock.method(gate.ledger, "begin", async () => {
+      const transactions = t.mock.method(gate.ledger, "begin", async () => {
         const transaction = await begin();
         const commit = transaction.commit.bind(transaction);
         t.mock.method(transaction, "commit", async (...args: Parameters<typeof commit>) => {
@@ -241,6 +241,6 @@ suite("a store that is slow", () => {
         Promise.all(Array.from({ length: calls }, () => submit(gate, 0)));
       await burst(limits.quickBatchCallsMax);
       await burst(limits.batchCallsMax);
-      assert.equal(begun.mock.callCount(), isSlow ? 2 : 1 + limits.batchCallsMax / limits.quickBatchCallsMax);
+      assert.equal(transactions.mock.callCount(), isSlow ? 2 : 1 + limits.batchCallsMax / limits.quickBatchCallsMax);
     });
 });

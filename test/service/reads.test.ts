@@ -82,7 +82,7 @@ async function makeKeys(gate: Running): Promise<Keys> {
 }
 
 /** Takes all places of the root. Returns a function that gives them back. */
-async function holdPlaces(gate: Running, kind: ReadKind): Promise<() => void> {
+async function takePlaces(gate: Running, kind: ReadKind): Promise<() => void> {
   const { readsOfTenantMax, longReadsOfTenantMax } = limits;
   const explanation = Math.min(limits.explainsMax, Math.max(1, availableParallelism() - 1));
   const places = { short: readsOfTenantMax, long: longReadsOfTenantMax, replay: readsOfTenantMax, explanation }[kind];
@@ -114,14 +114,14 @@ suite("every route", () => {
       const name = nameOf(route);
       const kind = kindOf(route) as ReadKind;
       const line = gate.reads.lines[kind];
-      const leave = await holdPlaces(gate, kind);
+      const leave = await takePlaces(gate, kind);
       const answered = send(gate, name, keys);
       await eventually(`${name} waits`, () => line.waiting === 1);
       assert.equal((await check(gate, call)).status, 200, "positive control: a check does not wait");
       assert.equal((await ask(gate, "/health")).status, 200, "positive control: nor does /health");
       leave();
       assert.equal(await answered, requests[name]?.status ?? 200, name);
-      const again = await holdPlaces(gate, kind);
+      const again = await takePlaces(gate, kind);
       again();
       assert.equal(line.waiting, 0, `${name} has given its place back`);
     }
@@ -135,12 +135,12 @@ suite("every route", () => {
     // POST /grants reads only about a call that waits for a person.
     for (const route of reading.filter(({ method, path }) => method !== "POST" || path !== "/grants")) {
       const name = nameOf(route);
-      const held = await turns.start();
+      const taken = await turns.start();
       const before = turns.started;
       const answered = send(gate, name, keys);
       const isApart = route.isApart === true && route.path !== "/ledger/verify";
       if (isApart) assert.equal(await answered, 200, `positive control: ${name} has no turn`);
-      held.end();
+      taken.end();
       assert.equal(await answered, requests[name]?.status ?? 200, name);
       if (!isApart) assert.ok(turns.started > before, name);
     }
@@ -170,8 +170,8 @@ test("a slice that reads approvals has at most 16, however large their calls are
   const keys = await makeKeys(gate);
   let path = "";
   for (let n = 0; n < 64; n += 1) {
-    const asked = { tool_name: "pay", tool_input: { n, text: "x".repeat(100_000) }, session_id: `s${n % 8}` };
-    const { json } = await check(gate, asked);
+    const body = { tool_name: "pay", tool_input: { n, text: "x".repeat(100_000) }, session_id: `s${n % 8}` };
+    const { json } = await check(gate, body);
     path = `/approvals/${json.approval.id}`;
   }
   const slices = async (of: string): Promise<number> => {
@@ -250,16 +250,16 @@ test("the table in spec/api.md has each route with its places", () => {
  * @returns how many checks are answered before all pages, and the receipts of each page; none if the gate refuses it
  */
 async function checksBesidePages(desk: Desk): Promise<{ readonly checks: number; readonly pages: readonly number[] }> {
-  const asked = { ...small, tool_input: { amount: 1, to: "x".repeat(300) } };
+  const body = { ...small, tool_input: { amount: 1, to: "x".repeat(300) } };
   const fill = async (): Promise<void> => {
-    for (let n = 0; n < 50; n += 1) await desk.asks(asked);
+    for (let n = 0; n < 50; n += 1) await desk.asks(body);
   };
   await Promise.all(Array.from({ length: 20 }, fill));
   const state = { isReading: true };
   const page = async (): Promise<number> => (await ask(desk, "/receipts?limit=1000")).json.receipts?.length ?? 0;
   const reading = Promise.all(Array.from({ length: 60 }, page)).finally(() => (state.isReading = false));
   let checks = 0;
-  for (; state.isReading; checks += 1) await desk.asks(asked);
+  for (; state.isReading; checks += 1) await desk.asks(body);
   return { checks, pages: await reading };
 }
 

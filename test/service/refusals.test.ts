@@ -15,7 +15,7 @@ import {
   ask,
   check,
   desk,
-  hold,
+  pauseLedger,
   key,
   post,
   requestText,
@@ -79,9 +79,9 @@ const raise: Readonly<Record<RefusalCode, Raise>> = {
     return send(gate, requestText("GET /t/broken/rules HTTP/1.1").replace(key, theirs));
   },
   "queue-full": async (gate, t) => {
-    const release = hold(gate, t);
+    const release = pauseLedger(gate, t);
     const waiting = [submit(gate, 0)];
-    await release.begun;
+    await release.started;
     waiting.push(submit(gate, limits.queueBytesMax));
     const refused = await send(gate, post(call));
     release.go();
@@ -178,8 +178,8 @@ interface Parked {
 
 /** Parks a call for a person. */
 async function park(gate: Running, tool = "mail.send", agent = key): Promise<Parked> {
-  const { json: asked } = await check(gate, call.replace("note.add", tool), { authorization: `Bearer ${agent}` });
-  const { id } = asked.approval as { readonly id: string };
+  const { json: parked } = await check(gate, call.replace("note.add", tool), { authorization: `Bearer ${agent}` });
+  const { id } = parked.approval as { readonly id: string };
   const { json: shown } = await ask(gate, `/approvals/${id}`);
   return { id, hash: shown.hash, person: await makePerson(gate, "anna", "approve") };
 }

@@ -38,7 +38,7 @@ rules:
 
 const open = (session: string): object => ({ tool_name: "door.open", tool_input: {}, session_id: session });
 
-function write(gate: Placed, text: string): void {
+function write(gate: Located, text: string): void {
   writeFileSync(join(gate.folder, "contracts", "desk.yaml"), text);
 }
 
@@ -46,7 +46,7 @@ function operatorKey({ folder }: { readonly folder: string }): string {
   return (JSON.parse(readFileSync(join(folder, "data", "operator.json"), "utf8")) as { key: string }).key;
 }
 
-function reload(gate: Placed, body: object = {}, bearer = operatorKey(gate)): Promise<Answer> {
+function reload(gate: Located, body: object = {}, bearer = operatorKey(gate)): Promise<Answer> {
   return ask(gate, "/admin/reload", {
     method: "POST",
     headers: { authorization: `Bearer ${bearer}`, "content-type": "application/json" },
@@ -250,9 +250,9 @@ suite("reload", () => {
   });
 });
 
-type Placed = Pick<Running, "address" | "folder">;
+type Located = Pick<Running, "address" | "folder">;
 
-async function startWithTests(t: TestContext): Promise<Placed> {
+async function startWithTests(t: TestContext): Promise<Located> {
   const folder = temporaryFolder(t);
   const mandate = writeContracts(folder, { contracts: { "desk.yaml": contract("ALLOW") } });
   const tests = join(folder, "contracts", "desk.test.yaml");

@@ -116,13 +116,13 @@ suite("replay --contract over a part of a ledger", async () => {
   test("the same contract changes no verdict in any part, from a folder or a file", async () => {
     for (const { data, contract } of ledgers) {
       const file = fileOf("all.jsonl", await rowsOf(data));
-      for (const place of [{}, { file }]) {
+      for (const source of [{}, { file }]) {
         for (const last of [1, 2, 7, 20, 60, 119, 120, 500]) {
-          const found = await replayed(data, { ...place, contract, last: String(last) });
+          const found = await replayed(data, { ...source, contract, last: String(last) });
           assert.deepEqual([found.decided, found.changed, found.skipped], [Math.min(last, calls), 0, []], `${last}`);
         }
         const span = async (options: object): Promise<readonly number[]> => {
-          const { decided, changed } = await replayed(data, { ...place, contract, ...options });
+          const { decided, changed } = await replayed(data, { ...source, contract, ...options });
           return [decided, changed];
         };
         assert.deepEqual(await span({ since: moment(100) }), [20, 0]);
@@ -199,9 +199,9 @@ suite("replay --contract over a part of a ledger", async () => {
   test("report --last counts the last rows, or the last rows before --until", async () => {
     const { data } = ledgers[0] ?? assert.fail();
     const file = fileOf("report.jsonl", await rowsOf(data));
-    for (const place of [{}, { file }]) {
+    for (const source of [{}, { file }]) {
       const report = async (options: object): Promise<readonly [number, number]> => {
-        const { text } = await reportCommand(data, { from: "1", examples: "0", json: true, ...place, ...options });
+        const { text } = await reportCommand(data, { from: "1", examples: "0", json: true, ...source, ...options });
         const { receipts, from } = JSON.parse(text) as { receipts: number; from: number };
         return [receipts, (from - at0) / minute];
       };

@@ -178,7 +178,7 @@ async function leavesAndAsksAgain(desk: Desk, forMs: number): Promise<Answer | u
   const first = fetch(`${desk.address}/report`, { headers, signal: gone.signal }).catch(() => undefined);
   assert.equal((await desk.asks(small)).verdict, "ALLOW", "the first report has come, and checks go on");
   let second: Answer | undefined;
-  const asked = ask(desk, "/report?last=1").then((answer) => (second = answer));
+  const waiting = ask(desk, "/report?last=1").then((answer) => (second = answer));
   const isWaiting = async (): Promise<boolean> => {
     const { text } = await ask(desk, "/metrics", { headers: { authorization: `Bearer ${scraper}` } });
     return /^svc_gate_waiting_reads 1$/m.test(text);
@@ -187,7 +187,7 @@ async function leavesAndAsksAgain(desk: Desk, forMs: number): Promise<Answer | u
   gone.abort();
   await first;
   return eventually("the second report", () => second, forMs).catch(() => {
-    asked.catch(() => undefined);
+    waiting.catch(() => undefined);
     return undefined;
   });
 }

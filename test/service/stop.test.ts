@@ -40,7 +40,7 @@ async function verdictOf(desk: Desk, call: object, agent?: string): Promise<stri
   return (await desk.asks(call, agent)).verdict;
 }
 
-async function assertHolds(desk: Desk): Promise<void> {
+async function assertInForce(desk: Desk): Promise<void> {
   const { json } = await ask(desk, "/ledger/verify");
   assert.equal(json.valid ?? json.ok, true, JSON.stringify(json));
 }
@@ -74,7 +74,7 @@ const scenarios: readonly Scenario[] = [
       await lifts(desk, "all");
       assert.equal(await verdictOf(desk, small), "ALLOW");
       assert.equal((await ask(desk, "/health")).json.stopped, undefined);
-      await assertHolds(desk);
+      await assertInForce(desk);
     },
     defect: answeredAsReached,
   },
@@ -133,7 +133,7 @@ const scenarios: readonly Scenario[] = [
       await lifts(desk, tool(0));
       await stops(desk, { tools: ["pay.send"] });
       assert.equal((await desk.as("anna", "/stop")).json.stops.length, 202);
-      await assertHolds(desk);
+      await assertInForce(desk);
     },
     defect: [
       { within: "tooManyStops", find: 'kind === "all" || kind === "key"', put: "false && kind" },
@@ -161,7 +161,7 @@ const scenarios: readonly Scenario[] = [
       assert.equal(await stopped({ ...small, tool_name: "pay.legal" }), false);
       await lifts(desk, { tools: ["pay.send"] });
       assert.deepEqual([await stopped(small), await stopped(inS2)], [false, true]);
-      await assertHolds(desk);
+      await assertInForce(desk);
     },
     defect: {
       within: "withStopAct",
@@ -261,7 +261,7 @@ const scenarios: readonly Scenario[] = [
       assert.deepEqual([other.verdict, other.mode], ["ALLOW", "observe"]);
       const { json } = await ask(desk, "/health");
       assert.deepEqual([json.mode, json.stopped], ["observe", true]);
-      await assertHolds(desk);
+      await assertInForce(desk);
     },
     defect: { within: "stoppedCall", find: '"enforce"', put: '"observe"' },
   },
@@ -269,15 +269,15 @@ const scenarios: readonly Scenario[] = [
     rule: "C24: a stop cancels the approvals in its scope, and frees what they hold",
     run: async (desk) => {
       const id = await approved(desk);
-      const held = { ...large, tool_input: { amount: 1400, to: "anna" }, session_id: "s2" };
-      assert.equal(await verdictOf(desk, held), "BLOCK", "1,200 of 2,500 are held");
+      const reserved = { ...large, tool_input: { amount: 1400, to: "anna" }, session_id: "s2" };
+      assert.equal(await verdictOf(desk, reserved), "BLOCK", "1,200 of 2,500 are held");
       await stops(desk, "all");
       assert.equal((await desk.as("anna", `/approvals/${id}`)).json.status, "cancelled");
       assert.equal(await verdictOf(desk, naming(id)), "BLOCK");
       await lifts(desk, "all");
       assert.equal(await verdictOf(desk, naming(id)), "BLOCK", "an approval from before the stop cannot be used");
-      assert.equal(await verdictOf(desk, held), "ESCALATE");
-      await assertHolds(desk);
+      assert.equal(await verdictOf(desk, reserved), "ESCALATE");
+      await assertInForce(desk);
     },
     defect: {
       within: "stoppedApprovals",
@@ -298,7 +298,7 @@ const scenarios: readonly Scenario[] = [
       assert.equal(await verdictOf(desk, naming(id)), "ESCALATE", "the vote from before does not count");
       assert.equal((await desk.decides("anna", id, "approve")).json.status, "approved");
       assert.equal(await verdictOf(desk, naming(id)), "ALLOW");
-      await assertHolds(desk);
+      await assertInForce(desk);
     },
     defect: { within: "stoppedApprovals", find: "stopped.filter(({ votes }) => votes.length > 0)", put: "[]" },
   },
@@ -428,7 +428,7 @@ suite("a stop over time", () => {
     assert.deepEqual([refused.status, await verdictOf(again, call)], [403, "BLOCK"]);
     await run("--lift");
     assert.equal(await verdictOf(again, call), "ESCALATE");
-    await assertHolds(again);
+    await assertInForce(again);
   };
   test("R17: a resume after a restore blocks every call until an administrator lifts the stop", (t) => resumed(t));
   control("positive control: a gate that answers checks right after a resume is noticed", async (t) => {

@@ -20,7 +20,7 @@ rules:
   - { rule: enough, on: [door.open], when: counters.opened >= 3, verdict: BLOCK, reason: enough }
 `);
 
-type Placed = Pick<Running, "address" | "folder">;
+type Located = Pick<Running, "address" | "folder">;
 
 function writeTenants(folder: string): string {
   for (const id of ["acme", "blue"]) {
@@ -32,19 +32,19 @@ function writeTenants(folder: string): string {
   return file;
 }
 
-function post(gate: Placed, path: string, body: object, bearer = operatorKey(gate)): Promise<Answer> {
+function post(gate: Located, path: string, body: object, bearer = operatorKey(gate)): Promise<Answer> {
   const headers = { authorization: `Bearer ${bearer}`, "content-type": "application/json" };
   return ask(gate, path, { method: "POST", headers, body: JSON.stringify(body) });
 }
 
-function operatorKey({ folder }: Placed): string {
+function operatorKey({ folder }: Located): string {
   return (JSON.parse(readFileSync(join(folder, "data", "operator.json"), "utf8")) as { key: string }).key;
 }
 
-async function askOnce(gate: Placed, tenant: string): Promise<void> {
+async function askOnce(gate: Located, tenant: string): Promise<void> {
   const { json } = await post(gate, `/t/${tenant}/admin/keys`, { name: "agent" });
-  const asked = await post(gate, `/t/${tenant}/check`, { tool_name: "door.open", tool_input: {} }, json.key);
-  assert.equal(asked.status, 200);
+  const answer = await post(gate, `/t/${tenant}/check`, { tool_name: "door.open", tool_input: {} }, json.key);
+  assert.equal(answer.status, 200);
 }
 
 function damage(folder: string, sql: string): void {

@@ -279,8 +279,8 @@ suite("tenants", () => {
       "ALLOW",
       "nobody reloaded that one",
     );
-    const asked = ids.slice(0, 3).map((id) => checkAt(gate, id, bearers.get(id) ?? ""));
-    for (const { status } of await Promise.all(asked)) assert.equal(status, 200);
+    const sent = ids.slice(0, 3).map((id) => checkAt(gate, id, bearers.get(id) ?? ""));
+    for (const { status } of await Promise.all(sent)) assert.equal(status, 200);
   });
 
   test("a reload keeps a tenant's mode if the tenant's entry names none", async (t) => {

@@ -96,8 +96,8 @@ async function call(chance: Chance, { till, approvals, answers }: Session): Prom
 async function looks(till: Till): Promise<readonly object[]> {
   const steps: object[] = [];
   for (const wallet of ["w1", "w2"]) {
-    const asked = { tool_name: "pay.look", tool_input: {}, session_id: "s1", platform_state: { wallet } };
-    const { verdict, reason } = await till.asks(asked);
+    const lookUp = { tool_name: "pay.look", tool_input: {}, session_id: "s1", platform_state: { wallet } };
+    const { verdict, reason } = await till.asks(lookUp);
     steps.push({ tool: "pay.look", session: "s1", platform: { wallet }, expect: { answered: verdict, reason } });
   }
   return steps;

@@ -18,18 +18,18 @@ const trace = "4bf92f3577b34da6a3ce929d0e0e4736";
 const caller = "00f067aa0ba902b7";
 const stages = ["parse", "prepare", "queue", "decide", "commit", "answer"];
 
-function places(t: TestContext): Readonly<Record<string, string>> {
+function paths(t: TestContext): Readonly<Record<string, string>> {
   const folder = temporaryFolder(t);
   return { SVC_MANDATE: writeContracts(folder, {}), SVC_DATA_DIR: join(folder, "data"), SVC_MODE: "enforce" };
 }
 
 async function tracedGate(t: TestContext, settings: Readonly<Record<string, string>>): Promise<GateProcess> {
-  const gate = await startGate({ settings: { ...places(t), ...settings } });
+  const gate = await startGate({ settings: { ...paths(t), ...settings } });
   t.after(() => gate.kill());
   return gate;
 }
 
-const asked = (gate: GateProcess, body: object | string, headers: Record<string, string> = {}) =>
+const checked = (gate: GateProcess, body: object | string, headers: Record<string, string> = {}) =>
   check({ address: gate.url }, body, { authorization: `Bearer ${apiKey}`, ...headers });
 
 const isServer = ({ kind }: ArrivedSpan): boolean => kind === 2;
@@ -43,7 +43,7 @@ suite("traces", () => {
       OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test",
     });
     const headers = { traceparent: `00-${trace}-${caller}-01`, tracestate: "vendor=1" };
-    await asked(gate, { tool_name: "door.open", tool_input: { secret: "sesame" }, session_id: "run-7" }, headers);
+    await checked(gate, { tool_name: "door.open", tool_input: { secret: "sesame" }, session_id: "run-7" }, headers);
     assert.equal(await gate.stop(), 0);
     const span = await collector.arrived(isServer);
     assert.deepEqual(
@@ -89,8 +89,8 @@ suite("traces", () => {
   test("a refused request without a traceparent starts a trace, and one without a key has no span", async (t) => {
     const collector = await startCollector(t);
     const gate = await tracedGate(t, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces` });
-    await asked(gate, "{");
-    await asked(gate, { tool_name: "note.add", tool_input: {} }, { authorization: "Bearer not-a-key-of-this-gate" });
+    await checked(gate, "{");
+    await checked(gate, { tool_name: "note.add", tool_input: {} }, { authorization: "Bearer not-a-key-of-this-gate" });
     assert.equal(await gate.stop(), 0);
     const span = await collector.arrived(isServer);
     assert.match(span.traceId, /^[0-9a-f]{32}$/);
@@ -104,8 +104,8 @@ suite("traces", () => {
   test("the gate sends no span that its caller did not sample", async (t) => {
     const collector = await startCollector(t);
     const gate = await tracedGate(t, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
-    await asked(gate, { tool_name: "note.add", tool_input: {} }, { traceparent: `00-${trace}-${caller}-00` });
-    await asked(gate, { tool_name: "door.open", tool_input: {} }, { traceparent: `00-${trace}-${caller}-01` });
+    await checked(gate, { tool_name: "note.add", tool_input: {} }, { traceparent: `00-${trace}-${caller}-00` });
+    await checked(gate, { tool_name: "door.open", tool_input: {} }, { traceparent: `00-${trace}-${caller}-01` });
     assert.equal(await gate.stop(), 0);
     await collector.arrived(isServer);
     const tools = collector.spans.filter(isServer).map(({ attributes }) => attributes["gen_ai.tool.name"]);
@@ -116,14 +116,14 @@ suite("traces", () => {
     const collector = await startCollector(t);
     const sampler = { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" };
     const gate = await tracedGate(t, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...sampler });
-    await asked(gate, { tool_name: "note.add", tool_input: {} });
+    await checked(gate, { tool_name: "note.add", tool_input: {} });
     assert.equal(await gate.stop(), 0);
     assert.equal(collector.spans.length, 0);
   });
 
   test("the gate answers checks without a collector, and the log reports the missing collector once", async (t) => {
     const away = await closedPort();
-    const settings = { ...places(t), OTEL_EXPORTER_OTLP_ENDPOINT: away, OTEL_BSP_SCHEDULE_DELAY: "1", SVC_LOG: "warn" };
+    const settings = { ...paths(t), OTEL_EXPORTER_OTLP_ENDPOINT: away, OTEL_BSP_SCHEDULE_DELAY: "1", SVC_LOG: "warn" };
     const quick = {
       OTEL_EXPORTER_OTLP_TIMEOUT: "50",
       OTEL_BSP_MAX_QUEUE_SIZE: "16",
@@ -132,7 +132,7 @@ suite("traces", () => {
     const gate = await startGate({ settings: { ...settings, ...quick } });
     t.after(() => gate.kill());
     for (let n = 0; n < 40; n += 1) {
-      const answer = await asked(gate, { tool_name: "note.add", tool_input: { n } });
+      const answer = await checked(gate, { tool_name: "note.add", tool_input: { n } });
       assert.equal(answer.json.verdict, "ALLOW");
     }
     assert.equal(await gate.stop(), 0);
@@ -152,7 +152,7 @@ registerHooks({ resolve(name, context, next) {
   throw Object.assign(new Error("gone"), { code: "ERR_MODULE_NOT_FOUND" });
 } });`;
     const preload = `--import=data:text/javascript;base64,${Buffer.from(gone).toString("base64")}`;
-    const settings = { ...places(t), OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9", NODE_OPTIONS: preload };
+    const settings = { ...paths(t), OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9", NODE_OPTIONS: preload };
     const ended = await runGate(["serve"], { settings });
     assert.ok(ended !== "served");
     says("without the packages", complaint(ended.stderr));
@@ -166,7 +166,7 @@ registerHooks({ resolve(name, context, next) {
   ] as const) {
     test(`the gate refuses to start with a wrong ${what}`, async (t) => {
       const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" };
-      const ended = await runGate(["serve"], { settings: { ...places(t), ...endpoint, ...settings } });
+      const ended = await runGate(["serve"], { settings: { ...paths(t), ...endpoint, ...settings } });
       assert.ok(ended !== "served");
       assert.equal(ended.code, 2);
       assert.match(complaint(ended.stderr), fact);

@@ -17,25 +17,25 @@ import { sentencesOf } from "../support/sentences.ts";
 const says = sentencesOf(import.meta.filename);
 
 /** A data folder inside another folder, with its pin next to it. */
-interface Place {
+interface Setup {
   readonly folder: string;
   readonly data: string;
   readonly pin: string;
 }
 
-function placeOf(t: TestContext): Place {
+function newSetup(t: TestContext): Setup {
   const folder = temporaryFolder(t);
   return { folder, data: join(folder, "data"), pin: join(folder, "head.pin") };
 }
 
-function copyOf(t: TestContext, place: Place): Place {
-  const copy = placeOf(t);
-  cpSync(place.data, copy.data, { recursive: true });
-  cpSync(place.pin, copy.pin);
+function copyOf(t: TestContext, setup: Setup): Setup {
+  const copy = newSetup(t);
+  cpSync(setup.data, copy.data, { recursive: true });
+  cpSync(setup.pin, copy.pin);
   return copy;
 }
 
-async function calls(t: TestContext, { folder, pin }: Place, count: number): Promise<void> {
+async function calls(t: TestContext, { folder, pin }: Setup, count: number): Promise<void> {
   const gate = await startGate(t, { folder, flags: { pin } });
   for (let n = 0; n < count; n += 1)
     assert.equal((await check(gate, { tool_name: "note.add", tool_input: { n } })).status, 200);
@@ -43,7 +43,7 @@ async function calls(t: TestContext, { folder, pin }: Place, count: number): Pro
 }
 
 /** Returns the output of verify with these sinks. */
-async function verify({ data, pin }: Place, sinks: string): Promise<Outcome> {
+async function verify({ data, pin }: Setup, sinks: string): Promise<Outcome> {
   return withSinks(sinks, () =>
     verifyCommand(data, { pin, json: false, chain: false, deep: false, database: undefined }),
   );
@@ -59,8 +59,8 @@ async function withSinks(sinks: string, work: () => Promise<Outcome>): Promise<O
 }
 
 /** Makes four answered calls, a copy of the folder after two, and a sink with the checkpoint over all four. */
-async function rolledBack(t: TestContext): Promise<{ site: Place; older: Place; sink: string }> {
-  const site = placeOf(t);
+async function rolledBack(t: TestContext): Promise<{ site: Setup; older: Setup; sink: string }> {
+  const site = newSetup(t);
   await calls(t, site, 2);
   const older = copyOf(t, site);
   await calls(t, site, 2);
@@ -105,7 +105,7 @@ test("verify reports a copy that went on separately from the ledger that a sink 
 });
 
 test("verify mentions sinks without a checkpoint and fails if it cannot read a sink", async (t) => {
-  const site = placeOf(t);
+  const site = newSetup(t);
   await calls(t, site, 2);
   for (const sinks of [`file:${join(site.folder, "none")}`]) {
     const { text } = await verify(site, sinks);

@@ -52,10 +52,10 @@ const rules: readonly SentRule[] = [
       // A busy machine may be late for one call, and then another one follows.
       const isInTime = async (): Promise<boolean> => {
         const { approval } = await desk.asks({ ...legal, tool_input: { call: (calls += 1) } });
-        const began = performance.now();
+        const startedAt = performance.now();
         const ofCall = ({ body }: Received): boolean => body.data.approval === approval.id;
         await receiver.until((message) => ofCall(message) && isOf("approval.opened")(message));
-        const toldMs = performance.now() - began;
+        const toldMs = performance.now() - startedAt;
         const next = await receiver.until((message) => ofCall(message) && !isOf("approval.opened")(message));
         if (next.body.type === "approval.closed") return false;
         assert.ok(Date.now() >= approval.decide_by - 200);
@@ -140,10 +140,10 @@ const rules: readonly SentRule[] = [
     endpoint: {},
     shorter: { within: "timeoutMsMax", value: "300" },
     run: async (desk, receiver) => {
-      const asked = Promise.withResolvers<ServerResponse>();
-      receiver.answer = asked.resolve;
+      const arrived = Promise.withResolvers<ServerResponse>();
+      receiver.answer = arrived.resolve;
       await desk.asks(large);
-      assert.equal(await endOf(await asked.promise, receiver.patienceMs), false);
+      assert.equal(await endOf(await arrived.promise, receiver.patienceMs), false);
     },
     defect: {
       within: "post",
@@ -156,10 +156,10 @@ const rules: readonly SentRule[] = [
     rule: "the gate leaves a server whose answer is too large",
     endpoint: {},
     run: async (desk, receiver) => {
-      const asked = Promise.withResolvers<ServerResponse>();
-      receiver.answer = asked.resolve;
+      const arrived = Promise.withResolvers<ServerResponse>();
+      receiver.answer = arrived.resolve;
       await desk.asks(large);
-      const response = await asked.promise;
+      const response = await arrived.promise;
       // The answer is larger than all buffers between the two programs.
       response.end(Buffer.alloc(64 * 1024 * 1024));
       assert.equal(await endOf(response, receiver.patienceMs), false, "the gate read all of it");

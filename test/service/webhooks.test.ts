@@ -37,12 +37,12 @@ async function sending(
   folder?: string,
   persons?: Readonly<Record<string, readonly string[]>>,
 ): Promise<Desk> {
-  const place = folder ?? temporaryFolder(t);
+  const home = folder ?? temporaryFolder(t);
   const notify = fileOf(
-    place,
+    home,
     endpoints.map((each) => ({ name: "ops", secrets: [secret], ...local, ...each })),
   );
-  return startDesk(t, { folder: place, env: { SVC_NOTIFY: notify }, ...(persons && { persons }) });
+  return startDesk(t, { folder: home, env: { SVC_NOTIFY: notify }, ...(persons && { persons }) });
 }
 
 test("C14, C22: an endpoint gets signed events, which the official package verifies", async (t) => {
@@ -160,14 +160,14 @@ test("an event that no attempt delivers within three days is a dead letter, and 
   await made.drain(sender);
   receiver.status = 500;
   const { json } = await check(made.gate, { tool_name: "mail.send", tool_input: {}, session_id: "s" });
-  const began = made.now;
+  const startedAt = made.now;
   let attempts = 0;
   for (; sender.state.died === 0; attempts += 1) {
     await made.drain(sender);
     made.now = Math.max(made.now + 1, sender.state.waiting[0]?.due ?? 0);
     assert.ok(attempts < 20);
   }
-  assert.ok(made.now - began > 3 * 24 * 60 * minute && made.now - began < 4 * 24 * 60 * minute);
+  assert.ok(made.now - startedAt > 3 * 24 * 60 * minute && made.now - startedAt < 4 * 24 * 60 * minute);
   assert.deepEqual(
     sender.state.dead.map(({ row, why }) => [row, why]),
     [[json.receipt.seq, "it answers 500"]],
@@ -386,18 +386,18 @@ test("`svc-gate notify` shows how far an endpoint has got, repeats events, and s
   const desk = await sending(t, [{ url: receiver.url }]);
   const parked = await desk.asks(large);
   await receiver.until(isOf("approval.opened"));
-  const place = { dataDir: join(desk.folder, "data"), json: false };
-  const shown = await listCommand(place);
+  const source = { dataDir: join(desk.folder, "data"), json: false };
+  const shown = await listCommand(source);
   assert.match(shown.text, /^ops: through row \d+ of \d+; 0 waiting; 0 dead$/);
   const { seq } = parked.receipt;
-  const replayed = await replayCommand({ ...place, from: String(seq) });
+  const replayed = await replayCommand({ ...source, from: String(seq) });
   assert.equal(replayed.text, `all events from row ${seq} on are sent again to ops; their ids stay the same`);
   await eventually("the event again", () => receiver.received.filter(isOf("approval.opened")).length >= 2);
   const ids = receiver.received.filter(isOf("approval.opened")).map(({ id }) => id);
   assert.equal(ids[0], ids[1]);
-  await assert.rejects(replayCommand({ ...place, from: "x" }), /--from must be the number of a row/);
+  await assert.rejects(replayCommand({ ...source, from: "x" }), /--from must be the number of a row/);
   await desk.stop();
-  assert.match((await listCommand(place)).text, /^no endpoint gets the events of this ledger: .* SVC_NOTIFY$/);
+  assert.match((await listCommand(source)).text, /^no endpoint gets the events of this ledger: .* SVC_NOTIFY$/);
 });
 
 test("a ledger with an endpoint is not idle while an approval is open or an event is undelivered", async (t) => {

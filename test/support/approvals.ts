@@ -270,7 +270,7 @@ export async function approved(desk: Desk, call: object = large): Promise<string
 }
 
 /** Asserts that the running gate verifies its ledger, and that `verify`, `verify --deep` and `replay` accept it afterwards. */
-export async function assertLedgerHolds(desk: Desk): Promise<void> {
+export async function assertLedgerValid(desk: Desk): Promise<void> {
   const { json } = await ask(desk, "/ledger/verify");
   assert.equal(json.ok, true, JSON.stringify(json));
   await desk.stop();

@@ -78,7 +78,7 @@ export function diagnostics(text: string): readonly Diagnostic[] {
   return compiled.ok ? [] : compiled.problem;
 }
 
-export function place({ span }: Diagnostic): string {
+export function locate({ span }: Diagnostic): string {
   const { line, column } = position(span.file, span.from);
   return `${line}:${column}`;
 }
@@ -134,7 +134,7 @@ export function judge(policySet: PolicySet, call: Call = {}): Decision {
 }
 
 /** Returns whether the condition is true for the call, or an error's message. */
-export function holds(condition: string, call: Call = {}, parts: Parts = {}): boolean | string {
+export function isTrue(condition: string, call: Call = {}, parts: Parts = {}): boolean | string {
   const decision = judge(compile(conditionText(condition, parts)), { platform: snapshot, ...call });
   assert.equal(decision.defect, undefined, `a defect on ${condition}`);
   if (decision.errors.length > 0) return decision.reason;

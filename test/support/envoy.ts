@@ -136,7 +136,7 @@ function accepts(port: number): Promise<boolean> {
   });
 }
 
-interface Asked {
+interface RequestOptions {
   readonly port: number;
   readonly method: string;
   readonly path: string;
@@ -144,7 +144,7 @@ interface Asked {
   readonly body: string | Buffer | undefined;
 }
 
-function askOnce({ body, headers, ...target }: Asked): Promise<EnvoyReply> {
+function askOnce({ body, headers, ...target }: RequestOptions): Promise<EnvoyReply> {
   return new Promise((resolve, reject) => {
     const own = {
       host: "127.0.0.1",
@@ -152,13 +152,13 @@ function askOnce({ body, headers, ...target }: Asked): Promise<EnvoyReply> {
       ...target,
       headers: { ...headers } as Record<string, string | string[]>,
     };
-    const asked = send(own, (response) => {
+    const outgoing = send(own, (response) => {
       let text = "";
       response.on("data", (piece) => (text += String(piece)));
       response.on("error", reject);
       response.on("end", () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
     });
-    asked.on("error", reject);
-    asked.end(body);
+    outgoing.on("error", reject);
+    outgoing.end(body);
   });
 }

@@ -10,20 +10,20 @@ export function encodings(text: string): readonly string[] {
 }
 
 /** Counts the occurrences of the texts in a folder's files, plain or encoded, by file. */
-export function placesOf(folder: string, texts: readonly string[]): Readonly<Record<string, number>> {
+export function positionsOf(folder: string, texts: readonly string[]): Readonly<Record<string, number>> {
   const needles = texts.flatMap((text) => [text, ...encodings(text)]).map((needle) => Buffer.from(needle));
   const found: Record<string, number> = {};
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     const file = join(folder, name);
     if (!statSync(file).isFile()) continue;
     const bytes = readFileSync(file);
-    const places = needles.filter((needle) => bytes.includes(needle)).length;
-    if (places > 0) found[name] = places;
+    const count = needles.filter((needle) => bytes.includes(needle)).length;
+    if (count > 0) found[name] = count;
   }
   return found;
 }
 
 /** Returns the files that contain a text. */
 export function filesWith(folder: string, text: string): readonly string[] {
-  return Object.keys(placesOf(folder, [text]));
+  return Object.keys(positionsOf(folder, [text]));
 }

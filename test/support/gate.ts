@@ -325,16 +325,19 @@ export function post(body: string, ...headers: string[]): string {
 }
 
 /** Keeps the sequencer's first batch waiting for the ledger until it is released. */
-export function hold(gate: Running, t: TestContext): { readonly begun: Promise<void>; readonly go: () => void } {
-  const begun = Promise.withResolvers<void>();
-  const held = Promise.withResolvers<void>();
+export function pauseLedger(
+  gate: Running,
+  t: TestContext,
+): { readonly started: Promise<void>; readonly go: () => void } {
+  const started = Promise.withResolvers<void>();
+  const paused = Promise.withResolvers<void>();
   const begin = gate.ledger.begin.bind(gate.ledger);
   t.mock.method(gate.ledger, "begin", async () => {
-    begun.resolve();
-    await held.promise;
+    started.resolve();
+    await paused.promise;
     return begin();
   });
-  return { begun: begun.promise, go: held.resolve };
+  return { started: started.promise, go: paused.resolve };
 }
 
 /** Makes the ledger's disk full: no transaction keeps its rows. */

@@ -45,9 +45,9 @@ export function commitsAfter(
 /** Returns why a folder's history cannot be read; undefined if it can. */
 export function unknownHistory(folder: string, environment = process.env): string | undefined {
   if (!existsSync(join(folder, ".git"))) return "this folder is not a git checkout";
-  const asked = spawnSync("git", ["rev-parse", "--is-shallow-repository"], { cwd: folder, env: environment });
-  if (asked.error !== undefined) return "git is not installed";
-  return String(asked.stdout).trim() === "true" ? "the clone is shallow" : undefined;
+  const result = spawnSync("git", ["rev-parse", "--is-shallow-repository"], { cwd: folder, env: environment });
+  if (result.error !== undefined) return "git is not installed";
+  return String(result.stdout).trim() === "true" ? "the clone is shallow" : undefined;
 }
 
 function commitOf(record: string): Commit {

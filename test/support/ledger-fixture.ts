@@ -199,8 +199,8 @@ export async function park(ledger: Ledger): Promise<Approval> {
     fired: [],
   };
   const call = entry({ at, rule, contract: sha256(contracts[1]), verdict: "ESCALATE", answered: "ESCALATE", outcome });
-  const held = { counter: sha256(definitions.live), key: "run-1", amount: `${row}.5`, held: true } as const;
-  const { hash } = transaction.append(call, [held]);
+  const reservation = { counter: sha256(definitions.live), key: "run-1", amount: `${row}.5`, held: true } as const;
+  const { hash } = transaction.append(call, [reservation]);
   const opening = { row, hash, at, key: keyName, session: sessionId, tool: toolName, rule, asking, own: [] };
   const approval = openApproval(opening);
   transaction.keepApproval(approval);

@@ -74,14 +74,14 @@ function handlerOf(
   { address }: Reached,
   { tenants = [], isLax = false, isBare = false, isPublic = false }: RegisterOptions = {},
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  const places = ["", ...tenants.map((tenant) => `/t/${tenant}`)];
+  const prefixes = ["", ...tenants.map((tenant) => `/t/${tenant}`)];
   const provider = new Provider(of.issuer, {
     ...settings,
     clients: [
       {
         client_id: clientId,
         ...(isPublic ? { token_endpoint_auth_method: "none" } : { client_secret: clientSecret }),
-        redirect_uris: places.map((place) => `${address}${place}/console/oidc/callback`),
+        redirect_uris: prefixes.map((prefix) => `${address}${prefix}/console/oidc/callback`),
       },
     ],
     conformIdTokenClaims: isBare,
@@ -163,9 +163,9 @@ export interface Returned {
 
 /** Starts a sign-in at the gate, and signs a subject in at the provider. */
 export async function visitProvider(gate: Reached, subject: string, options: ConsoleOptions = {}): Promise<Returned> {
-  const begun = await sendAsPage(gate, "/oidc", { body: {} }, options);
-  assert.equal(begun.status, 200, begun.text);
-  const { location, flow } = begun.json as { location: string; flow: string };
+  const started = await sendAsPage(gate, "/oidc", { body: {} }, options);
+  assert.equal(started.status, 200, started.text);
+  const { location, flow } = started.json as { location: string; flow: string };
   return { flow, answer: (await browse(location, subject, gate)).search };
 }
 

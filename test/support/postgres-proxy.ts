@@ -85,14 +85,14 @@ function carry(client: Socket, server: Socket, take: () => Armed | undefined, en
       if (cut !== undefined) break;
     }
   });
-  let held: Buffer = Buffer.alloc(0);
+  let buffered: Buffer = Buffer.alloc(0);
   server.on("data", (chunk: Buffer) => {
     if (cut === undefined) {
       client.write(chunk);
       return;
     }
-    held = Buffer.concat([held, chunk]);
-    if (!held.includes("COMMIT\0")) return;
+    buffered = Buffer.concat([buffered, chunk]);
+    if (!buffered.includes("COMMIT\0")) return;
     if (cut.cut === "after") end();
     cut.done();
   });

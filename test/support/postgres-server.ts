@@ -117,7 +117,7 @@ function newPassword(): string {
 /** Makes the data of a new server. */
 function initialize(
   folder: string,
-  { binaries, owner, password }: Pick<Place, "binaries" | "owner" | "password">,
+  { binaries, owner, password }: Pick<ServerSetup, "binaries" | "owner" | "password">,
 ): void {
   const home = dirname(folder);
   const secret = join(home, "password");
@@ -181,7 +181,7 @@ function keepPasswords(home: string, passwords: Readonly<Record<string, string>>
   own(file, owner);
 }
 
-interface Place {
+interface ServerSetup {
   readonly home: string;
   readonly folder: string;
   readonly binaries: string;
@@ -191,23 +191,23 @@ interface Place {
 }
 
 class Server implements PostgresServer {
-  readonly #place: Place;
+  readonly #setup: ServerSetup;
   readonly port: number;
   readonly #standbys: Server[] = [];
   #process: ChildProcess | undefined;
   #log = "";
   readonly #onExit = (): void => void this.#process?.kill("SIGKILL");
 
-  constructor(place: Place, port: number) {
-    this.#place = place;
+  constructor(setup: ServerSetup, port: number) {
+    this.#setup = setup;
     this.port = port;
   }
 
   get folder(): string {
-    return this.#place.folder;
+    return this.#setup.folder;
   }
 
-  url({ user = superuser, password = this.#place.password, port = this.port, query = "" } = {}): string {
+  url({ user = superuser, password = this.#setup.password, port = this.port, query = "" } = {}): string {
     return `postgres://${user}:${password}@127.0.0.1:${port}/postgres${query}`;
   }
 
@@ -229,7 +229,7 @@ class Server implements PostgresServer {
   }
 
   async #tryStart(): Promise<boolean> {
-    const { binaries, folder, home, owner, settings } = this.#place;
+    const { binaries, folder, home, owner, settings } = this.#setup;
     const all = {
       listen_addresses: "127.0.0.1",
       unix_socket_directories: "",
@@ -281,7 +281,7 @@ class Server implements PostgresServer {
   }
 
   async startStandby(name: string, settings: Settings = {}): Promise<PostgresServer> {
-    const { home, folder, owner, password } = this.#place;
+    const { home, folder, owner, password } = this.#setup;
     const copy = join(home, `standby-${name}`);
     const client = new pg.Client({ connectionString: this.url() });
     await client.connect();
@@ -294,8 +294,8 @@ class Server implements PostgresServer {
     writeFileSync(join(copy, "standby.signal"), "");
     ownAll(copy, owner);
     const from = `host=127.0.0.1 port=${this.port} user=${superuser} password=${password} application_name=${name}`;
-    const place = { ...this.#place, folder: copy, settings: { primary_conninfo: from, ...settings } };
-    const standby = new Server(place, await freePort());
+    const setup = { ...this.#setup, folder: copy, settings: { primary_conninfo: from, ...settings } };
+    const standby = new Server(setup, await freePort());
     this.#standbys.push(standby);
     await standby.start();
     return standby;
@@ -308,7 +308,7 @@ class Server implements PostgresServer {
   async end(): Promise<void> {
     // An immediate end: unlike a killed server, this one removes its shared memory.
     for (const server of [...this.#standbys, this]) await server.#signal("SIGQUIT");
-    rmSync(this.#place.home, { recursive: true, force: true, maxRetries: 5 });
+    rmSync(this.#setup.home, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
@@ -367,8 +367,8 @@ function ownAll(path: string, owner: Owner): void {
 function findBinaries(home: string, owner: Owner): string | undefined {
   const native = findNative();
   if (native === undefined) return undefined;
-  const canRun = (place: string): boolean =>
-    spawnSync(join(place, "bin", "postgres"), ["--version"], { ...owner, cwd: home }).status === 0;
+  const canRun = (folder: string): boolean =>
+    spawnSync(join(folder, "bin", "postgres"), ["--version"], { ...owner, cwd: home }).status === 0;
   if (link(native) && canRun(native)) return join(native, "bin");
   const copy = join(home, "native");
   cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
@@ -405,9 +405,9 @@ function link(native: string): boolean {
   }
 }
 
-function linkOnce(source: string, place: string): void {
+function linkOnce(source: string, linkPath: string): void {
   try {
-    symlinkSync(source, place);
+    symlinkSync(source, linkPath);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }

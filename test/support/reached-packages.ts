@@ -16,31 +16,31 @@ const lock: { readonly packages: Readonly<Record<string, LockEntry>> } = JSON.pa
 );
 
 /** Finds a package for another one: in the other's own folder, or in one above it. */
-function placeOf(from: string, name: string): string | undefined {
+function folderOf(from: string, name: string): string | undefined {
   const parts = from.split("/");
   const above = parts.map((_, at) => parts.slice(0, parts.length - at).join("/"));
   return [...above.map((folder) => `${folder}/node_modules/${name}`), `node_modules/${name}`].find(
-    (place) => lock.packages[place] !== undefined,
+    (path) => lock.packages[path] !== undefined,
   );
 }
 
 /** Maps folders, from the root, to the names and versions of their packages. */
 export function reachedPackages(): readonly {
-  readonly place: string;
+  readonly path: string;
   readonly name: string;
   readonly version: string;
 }[] {
   const reached = new Set(["packages/svc-gate"]);
-  for (const place of reached) {
-    const { dependencies = {}, optionalDependencies = {} } = lock.packages[place] ?? {};
+  for (const path of reached) {
+    const { dependencies = {}, optionalDependencies = {} } = lock.packages[path] ?? {};
     for (const each of Object.keys({ ...dependencies, ...optionalDependencies })) {
-      const found = placeOf(place, each);
+      const found = folderOf(path, each);
       if (found !== undefined) reached.add(found);
     }
   }
-  return [...reached].slice(1).map((place) => ({
-    place,
-    name: place.replace(/^.*node_modules\//, ""),
-    version: lock.packages[place]?.version ?? "",
+  return [...reached].slice(1).map((path) => ({
+    path,
+    name: path.replace(/^.*node_modules\//, ""),
+    version: lock.packages[path]?.version ?? "",
   }));
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, suite, test } from "node:test";
-import { assertLedgerHolds, startDesk, type Desk, type DeskOptions } from "./approvals.ts";
+import { assertLedgerValid, startDesk, type Desk, type DeskOptions } from "./approvals.ts";
 import { control } from "./controls/control.ts";
 import { sharedPostgres } from "./databases.ts";
 import { ask } from "./gate.ts";
@@ -28,7 +28,7 @@ export async function runShared(name: string, scenarios: readonly SharedScenario
       test(rule, async (t) => {
         const desk = await startDesk(t, options);
         await run(desk, desk);
-        await assertLedgerHolds(desk);
+        await assertLedgerValid(desk);
       });
       control(`positive control: a defect is noticed by "${rule}"`, async (t) => {
         const desk = await startDesk(t, { ...options, defects: [defect].flat() });

@@ -20,21 +20,21 @@ export class ShownPage {
   }
 
   block(name: string): string {
-    const { from, to } = this.#place(name);
+    const { from, to } = this.#locate(name);
     return this.#text.slice(from, to);
   }
 
   /** Compares a block with the real output, or writes it if UPDATE_GOLDEN is 1. */
   assertShown(name: string, text: string): void {
     if (process.env["UPDATE_GOLDEN"] === "1") {
-      const { from, to } = this.#place(name);
+      const { from, to } = this.#locate(name);
       this.#text = `${this.#text.slice(0, from)}${text}\n${this.#text.slice(to)}`;
       writeFileSync(this.#file, this.#text);
     }
     assert.equal(`${text}\n`, this.block(name));
   }
 
-  #place(name: string): { readonly from: number; readonly to: number } {
+  #locate(name: string): { readonly from: number; readonly to: number } {
     const marker = `<!-- ${this.#prefix}: ${name} -->\n`;
     const at = this.#text.indexOf(marker);
     assert.notEqual(at, -1, `no block \`${name}\``);

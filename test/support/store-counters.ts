@@ -12,8 +12,8 @@ import { commit, keyOf, look, storedRow, type Engine } from "./store-suite.ts";
 
 /** Tests the promises of a storage engine about counters. */
 export function storeCounters(name: string, { open }: Pick<Engine, "open">): void {
-  const openFor = async (t: TestContext, place: string): Promise<LedgerStore> => {
-    const store = await open(place);
+  const openFor = async (t: TestContext, folder: string): Promise<LedgerStore> => {
+    const store = await open(folder);
     t.after(() => store.close().catch(() => undefined));
     return store;
   };
@@ -38,15 +38,15 @@ export function storeCounters(name: string, { open }: Pick<Engine, "open">): voi
                 [],
               );
             let at = 0;
-            const events = moves.map(({ counter, key, amount: [digits, places], step }, index) => {
+            const events = moves.map(({ counter, key, amount: [digits, scale], step }, index) => {
               at += step;
               return {
                 seq: index + 1,
                 at,
                 counter,
                 key,
-                thousandths: digits * 10 ** (3 - places),
-                amount: decimal(digits, places),
+                thousandths: digits * 10 ** (3 - scale),
+                amount: decimal(digits, scale),
               };
             });
             for (const event of events)
@@ -77,7 +77,7 @@ export function storeCounters(name: string, { open }: Pick<Engine, "open">): voi
     });
 
     test("an interrupted fold continues, and unknown amounts stay unknown", async (t) => {
-      const place = temporaryFolder(t);
+      const folder = temporaryFolder(t);
       const digest = sha256("late");
       const event = (seq: number): StoredEffect => ({
         seq,
@@ -87,7 +87,7 @@ export function storeCounters(name: string, { open }: Pick<Engine, "open">): voi
         amount: "1.5",
       });
       const counter = { digest, definition: "late" };
-      let store = await openFor(t, place);
+      let store = await openFor(t, folder);
       await commit(
         store,
         [1, 2, 3, 4, 5].map((seq) => storedRow(seq)),
@@ -95,7 +95,7 @@ export function storeCounters(name: string, { open }: Pick<Engine, "open">): voi
       );
       await store.keepCounter({ ...counter, through: 2, unknownThrough: -1 }, [event(1), event(2)]);
       await store.close();
-      store = await openFor(t, place);
+      store = await openFor(t, folder);
       assert.deepEqual(
         store.opened.counters.map(({ through, unknownThrough }) => ({ through, unknownThrough })),
         [{ through: 2, unknownThrough: -1 }],
@@ -113,19 +113,19 @@ export function storeCounters(name: string, { open }: Pick<Engine, "open">): voi
     });
 
     test("an event of a counter that is not stored is a fault, and nothing of its batch is stored", async (t) => {
-      const place = temporaryFolder(t);
-      let store = await openFor(t, place);
+      const folder = temporaryFolder(t);
+      let store = await openFor(t, folder);
       const effect = { seq: 1, at: 1, counter: sha256("unknown"), key: keyOf("x"), amount: "1" };
       await assert.rejects(commit(store, [storedRow(1)], [effect]), (error) => !(error instanceof NotKept));
       await store.close();
-      store = await openFor(t, place);
+      store = await openFor(t, folder);
       assert.equal(store.opened.head, undefined);
       await store.close();
     });
 
     test("a transaction that fails or is aborted keeps no counter", async (t) => {
-      const place = temporaryFolder(t);
-      let store = await openFor(t, place);
+      const folder = temporaryFolder(t);
+      let store = await openFor(t, folder);
       const aborted = await store.begin();
       await aborted.keepCounter(live("a"), []);
       await aborted.abort();
@@ -134,7 +134,7 @@ export function storeCounters(name: string, { open }: Pick<Engine, "open">): voi
       await failing.keepCounter(live("b"), []);
       await assert.rejects(failing.commit([storedRow(1)], [eventOf("unknown", 1)]));
       await store.close();
-      store = await openFor(t, place);
+      store = await openFor(t, folder);
       assert.deepEqual([store.opened.head, (await store.tables.counters()).kept], [undefined, []]);
     });
 
@@ -152,9 +152,9 @@ export function storeCounters(name: string, { open }: Pick<Engine, "open">): voi
     test("a reserved amount counts until it is released, and an event until it is taken back, which happens once", async (t) => {
       const store = await openFor(t, temporaryFolder(t));
       await store.keepCounter(live("n"), []);
-      const asked = await store.begin();
-      assert.equal(asked.hasApprovals, false);
-      await asked.commit(
+      const transaction = await store.begin();
+      assert.equal(transaction.hasApprovals, false);
+      await transaction.commit(
         [storedRow(1), storedRow(2)],
         [{ ...eventOf("n", 1, "3"), held: true }, eventOf("n", 2, "4")],
         {
@@ -199,9 +199,9 @@ async function valueOf(store: LedgerStore, counter: string): Promise<string | un
 }
 
 /** Writes a decimal in shortest form. */
-function decimal(digits: number, places: number): string {
-  const padded = String(digits).padStart(places + 1, "0");
-  const whole = places === 0 ? padded : padded.slice(0, -places);
-  const fraction = places === 0 ? "" : padded.slice(-places).replace(/0+$/, "");
+function decimal(digits: number, scale: number): string {
+  const padded = String(digits).padStart(scale + 1, "0");
+  const whole = scale === 0 ? padded : padded.slice(0, -scale);
+  const fraction = scale === 0 ? "" : padded.slice(-scale).replace(/0+$/, "");
   return fraction === "" ? whole : `${whole}.${fraction}`;
 }

@@ -17,8 +17,8 @@ export function storeRepeats(name: string, { open }: Pick<Engine, "open">): void
       const row = { seq, leaf: `leaf ${seq}`, evidence: "e", session: null, tool: "t", verdict: "ALLOW" };
       await (await store.begin()).commit([row], [], { repeats });
       const transaction = await store.begin();
-      const asked = [...times, ...repeats.map(({ at }) => at)].map((at) => repeat(at).id);
-      const found = await transaction.tables.where("repeats", "id", asked);
+      const ids = [...times, ...repeats.map(({ at }) => at)].map((at) => repeat(at).id);
+      const found = await transaction.tables.where("repeats", "id", ids);
       await transaction.abort();
       return [...new Set(found.map(({ at }) => at))].toSorted((a, b) => a - b);
     };

@@ -18,9 +18,9 @@ import { storeTables } from "./store-tables.ts";
 
 /** An engine and how to open it at a location; the same location gives the same ledger again. */
 interface AnyEngine {
-  readonly open: (place: string, mustExist?: boolean) => Promise<LedgerStore>;
+  readonly open: (folder: string, mustExist?: boolean) => Promise<LedgerStore>;
   /** Writes a row without a gate. */
-  readonly intrude: (place: string) => Promise<void> | void;
+  readonly intrude: (folder: string) => Promise<void> | void;
   /** The result of a commit that conflicts with that row. */
   readonly intruded: RegExp;
 }
@@ -85,8 +85,8 @@ export async function look(
 export function storeSuite(name: string, engine: Engine): void {
   const { open, intrude, intruded } = engine;
   /** Objects that a failed test left open do not keep the process alive. */
-  const openFor = async (t: TestContext, place: string, mustExist?: boolean): Promise<LedgerStore> => {
-    const store = await open(place, mustExist);
+  const openFor = async (t: TestContext, folder: string, mustExist?: boolean): Promise<LedgerStore> => {
+    const store = await open(folder, mustExist);
     t.after(() => store.close().catch(() => undefined));
     return store;
   };
@@ -94,11 +94,11 @@ export function storeSuite(name: string, engine: Engine): void {
   storeRepeats(name, engine);
   suite(`${name}: order and reopening`, { tags: ["receipts.limit"] }, () => {
     test("rows are read as they were written, oldest first and newest first, before and after a restart", async (t) => {
-      const place = temporaryFolder(t);
+      const folder = temporaryFolder(t);
       const rows = Array.from({ length: 1300 }, (_, at) =>
         storedRow(at + 1, { session: at % 3 === 0 ? null : `ä ${at % 5}` }),
       );
-      let store = await openFor(t, place);
+      let store = await openFor(t, folder);
       assert.equal(store.opened.head, undefined);
       for (let from = 0; from < rows.length; from += 100) await commit(store, rows.slice(from, from + 100), []);
       for (let round = 0; round < 2; round += 1) {
@@ -106,7 +106,7 @@ export function storeSuite(name: string, engine: Engine): void {
         assert.deepEqual(await all(rowsOf(store.tables).scan(1290)), rows.slice(1289));
         assert.deepEqual(await all(findRows(store.tables, newest)), rows.toReversed());
         await store.close();
-        store = await openFor(t, place, true);
+        store = await openFor(t, folder, true);
         assert.deepEqual(store.opened.head, { seq: 1300, leaf: "leaf 1300" });
         assert.equal(store.opened.created, false);
       }
@@ -179,10 +179,10 @@ export function storeSuite(name: string, engine: Engine): void {
   storeTables(name, engine);
   suite(`${name}: faults`, () => {
     test("a row that another program wrote is a fault, not a refusal", async (t) => {
-      const place = temporaryFolder(t);
-      const store = await openFor(t, place);
+      const folder = temporaryFolder(t);
+      const store = await openFor(t, folder);
       await commit(store, [storedRow(1)], []);
-      await intrude(place);
+      await intrude(folder);
       await assert.rejects(
         commit(store, [storedRow(2)], []),
         (error) => error instanceof Error && !(error instanceof NotKept) && intruded.test(error.message),
@@ -191,12 +191,12 @@ export function storeSuite(name: string, engine: Engine): void {
     });
 
     test("a row that already exists is a fault, and no part of its batch is stored", async (t) => {
-      const place = temporaryFolder(t);
-      let store = await openFor(t, place);
+      const folder = temporaryFolder(t);
+      let store = await openFor(t, folder);
       await commit(store, [storedRow(1)], []);
       await assert.rejects(commit(store, [storedRow(2), storedRow(1)], []), (error) => !(error instanceof NotKept));
       await store.close();
-      store = await openFor(t, place);
+      store = await openFor(t, folder);
       assert.equal(store.opened.head?.seq, 1);
       await store.close();
     });
@@ -218,42 +218,42 @@ export function storeSuite(name: string, engine: Engine): void {
   });
 }
 
-type Open = (t: TestContext, place: string, mustExist?: boolean) => Promise<LedgerStore>;
+type Open = (t: TestContext, folder: string, mustExist?: boolean) => Promise<LedgerStore>;
 
 /** Tests an engine with one owner at a time. */
 function ownedSuite(name: string, { open, owner }: OwnedEngine, openFor: Open): void {
   suite(`${name}: one owner`, () => {
     test("a second owner is refused in the same process and in another, in one sentence", async (t) => {
-      const place = temporaryFolder(t);
-      const store = await openFor(t, place);
+      const folder = temporaryFolder(t);
+      const store = await openFor(t, folder);
       const refusal = (error: unknown): boolean =>
         error instanceof LedgerRefused && /^another gate is serving the ledger in [^\n]+$/.test(error.message);
-      await assert.rejects(open(place), refusal);
-      const other = startOwner(owner, place);
+      await assert.rejects(open(folder), refusal);
+      const other = startOwner(owner, folder);
       assert.match(await other.said, /^another gate is serving/);
       await commit(store, [storedRow(1)], []);
       await store.close();
-      await (await openFor(t, place)).close();
+      await (await openFor(t, folder)).close();
     });
 
     test("after a kill -9 of the owner the next start succeeds at once, with all committed rows", async (t) => {
-      const place = temporaryFolder(t);
-      const other = startOwner(owner, place);
+      const folder = temporaryFolder(t);
+      const other = startOwner(owner, folder);
       assert.equal(await other.said, "open");
-      await assert.rejects(open(place), LedgerRefused);
+      await assert.rejects(open(folder), LedgerRefused);
       await other.kill();
-      const store = await openFor(t, place, true);
+      const store = await openFor(t, folder, true);
       assert.equal(store.opened.head?.seq, 1);
       await store.close();
     });
 
     test("a missing ledger that must exist is refused, and not started", async (t) => {
-      const place = temporaryFolder(t);
+      const folder = temporaryFolder(t);
       await assert.rejects(
-        open(place, true),
+        open(folder, true),
         (error) => error instanceof LedgerRefused && /gone or empty/.test(error.message),
       );
-      const store = await openFor(t, place);
+      const store = await openFor(t, folder);
       assert.equal(store.opened.created, true);
       await store.close();
     });
@@ -263,7 +263,7 @@ function ownedSuite(name: string, { open, owner }: OwnedEngine, openFor: Open): 
 /** Transactions of several gates, one after another. */
 function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open): void {
   /** However the gates' transactions interleave, each row and each event is stored once, in one order. */
-  const holds = async (store: LedgerStore, transactions: number): Promise<void> => {
+  const assertHas = async (store: LedgerStore, transactions: number): Promise<void> => {
     const rows = await all(rowsOf(store.tables).scan(1));
     assert.deepEqual(
       rows.map(({ seq }) => seq),
@@ -284,17 +284,17 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
 
   suite(`${name}: shared by gates`, () => {
     test("transactions of two stores in one process exclude each other", async (t) => {
-      const place = temporaryFolder(t);
-      const stores = [await openFor(t, place), await openFor(t, place)];
+      const folder = temporaryFolder(t);
+      const stores = [await openFor(t, folder), await openFor(t, folder)];
       await Promise.all(stores.map((store) => shareTurns(store, 60)));
-      await holds(stores[0] as LedgerStore, 120);
+      await assertHas(stores[0] as LedgerStore, 120);
     });
 
     test("transactions of two processes and of this one exclude each other", async (t) => {
-      const place = temporaryFolder(t);
-      const store = await openFor(t, place);
+      const folder = temporaryFolder(t);
+      const store = await openFor(t, folder);
       const sharers = [1, 2].map(() => {
-        const child = spawn(process.execPath, [sharer, place, "60"], {
+        const child = spawn(process.execPath, [sharer, folder, "60"], {
           env: { ...process.env, ...env() },
           stdio: ["ignore", "ignore", "inherit"],
         });
@@ -302,12 +302,12 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
       });
       await shareTurns(store, 60);
       for (const [status] of await Promise.all(sharers)) assert.equal(status, 0);
-      await holds(store, 180);
+      await assertHas(store, 180);
     });
 
     test("an abandoned transaction leaves nothing, and the next one can start", async (t) => {
-      const place = temporaryFolder(t);
-      const [one, other] = [await openFor(t, place), await openFor(t, place)];
+      const folder = temporaryFolder(t);
+      const [one, other] = [await openFor(t, folder), await openFor(t, folder)];
       const transaction = await one.begin();
       const waiting = other.begin();
       await transaction.keepCounter({ digest: sha256("n"), definition: "n", through: null, unknownThrough: -1 }, []);
@@ -319,8 +319,8 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
     });
 
     test("the next transaction receives the policy in force and the last administrative event", async (t) => {
-      const place = temporaryFolder(t);
-      const [one, other] = [await openFor(t, place), await openFor(t, place)];
+      const folder = temporaryFolder(t);
+      const [one, other] = [await openFor(t, folder), await openFor(t, folder)];
       const inForce = { contract: sha256("c"), mode: "enforce", engine: "svc-gate/test" };
       const first = await one.begin();
       assert.deepEqual([first.inForce, first.changed], [undefined, 0]);
@@ -335,8 +335,8 @@ function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open)
     });
 
     test("if two gates fold at once, each event counts once", async (t) => {
-      const place = temporaryFolder(t);
-      const [one, other] = [await openFor(t, place), await openFor(t, place)];
+      const folder = temporaryFolder(t);
+      const [one, other] = [await openFor(t, folder), await openFor(t, folder)];
       const digest = sha256("late");
       const event = (seq: number): StoredEffect => ({ seq, at: seq, counter: digest, key: keyOf("x"), amount: "1" });
       const counter = { digest, definition: "late", unknownThrough: -1 };
@@ -382,8 +382,8 @@ interface Owner {
   readonly kill: () => Promise<void>;
 }
 
-function startOwner(module: string, place: string): Owner {
-  const child = spawn(process.execPath, [module, place], { stdio: ["ignore", "pipe", "inherit"] });
+function startOwner(module: string, folder: string): Owner {
+  const child = spawn(process.execPath, [module, folder], { stdio: ["ignore", "pipe", "inherit"] });
   const ended = once(child, "exit");
   const said = once(child.stdout, "data").then(([chunk]) => String(chunk).trim());
   const kill = async (): Promise<void> => {

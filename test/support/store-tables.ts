@@ -98,8 +98,8 @@ async function checkEntries(tables: Tables, table: TableName, written: Written):
   assert.ok(entries.length > 1, `${entries.length} entries`);
   const keys = entries.map((entry) => keyIn(table, entry));
   const stray = keys[0]?.map((value) => (typeof value === "number" ? 999_999 : sha256("stray"))) ?? [];
-  const asked = [...keys.toReversed(), stray, ...keys.slice(0, 1)];
-  const found = (await tables.at(table, asked)).map((entry) => entry && plain(entry));
+  const wanted = [...keys.toReversed(), stray, ...keys.slice(0, 1)];
+  const found = (await tables.at(table, wanted)).map((entry) => entry && plain(entry));
   assert.deepEqual(found, [...entries.toReversed(), undefined, entries[0]], table);
   const columns = Object.keys(plain(entries[0] as AnyEntry)) as Column<TableName>[];
   for (const column of columns) {
@@ -116,21 +116,21 @@ async function checkEntries(tables: Tables, table: TableName, written: Written):
 }
 
 async function checkEvents(tables: Tables, { effects }: Written): Promise<void> {
-  const places = effects.flatMap((event) => {
+  const keys = effects.flatMap((event) => {
     const [counter = 0, key = "", at = 0, seq = 0] = keyIn("effects", event);
     return [
       [counter, key, at, seq],
       [counter, key, Number(at) + 1, 0],
     ];
   });
-  const before = (place: EntryKey): string =>
+  const before = (entryKey: EntryKey): string =>
     effects.findLast((event) => {
       const key = keyIn("effects", event);
-      return key[0] === place[0] && key[1] === place[1] && compare(key, place) < 0;
+      return key[0] === entryKey[0] && key[1] === entryKey[1] && compare(key, entryKey) < 0;
     })?.total ?? "0";
-  const totals = await tables.totals(places);
+  const totals = await tables.totals(keys);
   const found = totals.map((total) => total ?? "0");
-  assert.deepEqual(found, places.map(before));
+  assert.deepEqual(found, keys.map(before));
   const { live, folded, beyond, last, to } = await tables.tally(undefined, rows);
   assert.deepEqual([live + folded, beyond, last, to], [effects.length, 0, rows, undefined]);
   assert.equal((await tables.head()).rows, rows);
@@ -155,8 +155,8 @@ async function fill(store: LedgerStore): Promise<Written> {
     key: sha256(`key ${seq % 4}`),
     amount: String(seq),
   });
-  const [live, held, taken] = [spread(1, 20), spread(21, 25), spread(1, 5)];
-  const approvals = held.map((row) => {
+  const [live, reserved, taken] = [spread(1, 20), spread(21, 25), spread(1, 5)];
+  const approvals = reserved.map((row) => {
     const status = row === 25 ? "denied" : "pending";
     const digests = { attach: sha256(`call ${row}`), place: sha256(`place ${row % 2}`) };
     return {
@@ -179,7 +179,7 @@ async function fill(store: LedgerStore): Promise<Written> {
   const tree = { frontier: "", nodes, signed: Promise.resolve("") };
   const effects = [
     ...live.map(event),
-    ...held.map((row) => ({ ...event(row), held: true as const })),
+    ...reserved.map((row) => ({ ...event(row), held: true as const })),
     ...taken.map((row) => ({ ...event(row), takenBy: 30 + row })),
   ];
   const transaction = await store.begin();
@@ -188,16 +188,16 @@ async function fill(store: LedgerStore): Promise<Written> {
   for (const text of texts) await store.keepContract(sha256(text), text);
   const { kept } = await store.tables.counters();
   const idOf = new Map(kept.map(({ digest, id }) => [digest, id]));
-  const placeOf = (seq: number): Pick<TableEntry<"holds">, "at" | "counter" | "key" | "seq"> => {
+  const keyOf = (seq: number): Pick<TableEntry<"holds">, "at" | "counter" | "key" | "seq"> => {
     const { at, counter, key } = event(seq);
     return { counter: idOf.get(counter) ?? 0, key, at, seq };
   };
   const sums = new Map<string, number>();
   const events = live.map((seq) => {
-    const place = placeOf(seq);
-    const of = `${place.counter} ${place.key}`;
+    const key = keyOf(seq);
+    const of = `${key.counter} ${key.key}`;
     sums.set(of, (sums.get(of) ?? 0) + seq);
-    return { ...place, total: String(sums.get(of)), folded: null };
+    return { ...key, total: String(sums.get(of)), folded: null };
   });
   const written: Written = {
     receipts: all,
@@ -205,9 +205,9 @@ async function fill(store: LedgerStore): Promise<Written> {
     counters: kept.map(counterEntry),
     effects: events,
     approvals,
-    holds: held.map((row) => ({ ...placeOf(row), amount: String(row) })),
+    holds: reserved.map((row) => ({ ...keyOf(row), amount: String(row) })),
     outcomes,
-    withdrawals: taken.map((row) => ({ ...placeOf(row), amount: String(row), outcome: 30 + row, folded: null })),
+    withdrawals: taken.map((row) => ({ ...keyOf(row), amount: String(row), outcome: 30 + row, folded: null })),
     repeats,
     nodes: nodes.map(({ level, index, hash }) => ({ level, place: index, hash: hash.toString("hex") })),
   };

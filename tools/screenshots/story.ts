@@ -39,8 +39,8 @@ export async function tellStory(
 ): Promise<void> {
   const random = numbersFrom(18);
   const pick = <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item;
-  const begin = end - 5 * dayMs;
-  const moments = Array.from({ length: calls }, () => begin + workingTime(random) * (end - hourMs - begin)).toSorted(
+  const start = end - 5 * dayMs;
+  const moments = Array.from({ length: calls }, () => start + workingTime(random) * (end - hourMs - start)).toSorted(
     (a, b) => a - b,
   );
   const waiting: Waiting[] = [];

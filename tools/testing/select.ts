@@ -40,8 +40,8 @@ export function select(words: readonly string[], env: Readonly<NodeJS.ProcessEnv
   }
   const whole = { areNamed: false, leavesOut: [], reduces: [], allControls: true, isWhole: false };
   if (positionals.length > 0) return { ...whole, files: positionals.flatMap(expand), areNamed: true };
-  const asked = (values.ring ?? rings).map(ringNamed);
-  const files = allFiles().filter((path) => asked.includes(ringOf(path)));
+  const wanted = (values.ring ?? rings).map(ringNamed);
+  const files = allFiles().filter((path) => wanted.includes(ringOf(path)));
   if (values.all) return { ...whole, files, isWhole: true };
   const allControls = env["UPDATE_GOLDEN"] === "1";
   const reduced = env["TEST_ROUNDS"] === "whole" ? [] : samples;

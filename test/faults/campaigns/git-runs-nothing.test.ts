@@ -311,7 +311,7 @@ suite("the real git runs nothing that the agent wrote", { skip: hasGit ? false :
 });
 
 const sequences = 12;
-const places = [
+const folders = [
   "app", "docs", "app/src", "app/bare", "app/x.git", "app/fixtures/bare", "app/tools/hooks", "app/.git", "app/.GIT", "app/w",
   "app/.husky", "app/w/.git", "app/bare/hooks", "app/bare/info", "app/worktrees/x", "app/modules/x",
 ]; // prettier-ignore
@@ -329,7 +329,7 @@ function randomSteps(seed: number): readonly Step[] {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
     return from[Math.floor((state / 2 ** 32) * from.length)] ?? "";
   };
-  const chosen = [pick(places), pick(places), pick(places)];
+  const chosen = [pick(folders), pick(folders), pick(folders)];
   return Array.from({ length: 40 }, () => `${pick(chosen)}/${pick(names)}`);
 }
 

@@ -124,7 +124,7 @@ async function patterns(): Promise<readonly RegExp[]> {
 /** Pieces to repeat, and the contexts in which they are repeated; `PUMP` stands for them. */
 interface Language {
   readonly pieces: readonly string[];
-  readonly places: readonly string[];
+  readonly contexts: readonly string[];
   readonly length: number;
   /** Longer arguments after the text. */
   readonly more?: readonly (readonly string[])[];
@@ -221,7 +221,7 @@ $'\x41'
     "$a\n",
     "é",
   ],
-  places: lines(String.raw`
+  contexts: lines(String.raw`
 PUMP
 echo PUMP
 echo "PUMP"
@@ -279,21 +279,21 @@ join a on 1=1·
 $$
 é
 `).concat("-- a\n"),
-    places: lines(
+    contexts: lines(
       "PUMP\nselect PUMP\nselect PUMP1\nselect 'PUMP'\nselect /*PUMP*/1\nselect 1 PUMP\nselect \"PUMP\"\nselect a from PUMP",
     ),
     length: 4096,
   },
   url: {
     pieces: lines("%41\na.\n../\n@\n/\n?\n&a=b\n#\n:\n[\n%\nxn--\n;\n.\né"),
-    places: lines(
+    contexts: lines(
       "PUMP\nhttps://PUMP\nhttps://a.com/PUMP\nhttps://a.com/?PUMP\nhttps://a.com/#PUMP\nhttps://PUMP.com/\nhttps://a.com:PUMP",
     ),
     length: 16_384,
   },
   email: {
     pieces: lines('a\nb.\n@\n\\a\n"\n+\n(\n<\né'),
-    places: lines('PUMP\nPUMP@b.com\na@PUMP\na@PUMPcom\n"PUMP"@b.com\n<PUMP>'),
+    contexts: lines('PUMP\nPUMP@b.com\na@PUMP\na@PUMPcom\n"PUMP"@b.com\n<PUMP>'),
     length: 16_384,
   },
   patch: {
@@ -314,7 +314,7 @@ $$
       "é",
       "*** End of File\n",
     ],
-    places: [
+    contexts: [
       "PUMP",
       "*** Begin Patch\nPUMP*** End Patch",
       "*** Begin Patch\n*** Update File: a\nPUMP\n*** End Patch",
@@ -326,7 +326,7 @@ $$
 
 const plain: Language = {
   pieces: lines("a\nA\n1\n.\n,\n/\n../\n a\n-\n'\n1,\n111,\n1.\n 111\n{\n*\n@\n:\n::\né\nrn\na.\n%\n1h\n-1"),
-  places: ["PUMP", "/PUMP", "aPUMPb", "1PUMP"],
+  contexts: ["PUMP", "/PUMP", "aPUMPb", "1PUMP"],
   length: 16_384,
 };
 
@@ -403,10 +403,10 @@ suite("time to read a text", () => {
 
   test("no function needs more than linear time for a text", (t) => {
     printSeed(t, { cases: readers.length, seed, variable: "SVC_GROWTH_SEED" });
-    const found = readers.flatMap(({ name, run, language: { pieces, places, length } }) =>
+    const found = readers.flatMap(({ name, run, language: { pieces, contexts, length } }) =>
       [...pieces, ...pairsOf(pieces)].flatMap((pump) =>
-        places.flatMap((place) => {
-          const [start = "", end = ""] = place.split("PUMP");
+        contexts.flatMap((context) => {
+          const [start = "", end = ""] = context.split("PUMP");
           const growth = growthOf(run, { before: start, pump, after: end }, { length, leastMs: 15 });
           return growth === undefined ? [] : [{ name, ...growth }];
         }),

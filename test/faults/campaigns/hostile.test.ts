@@ -271,9 +271,9 @@ function mayPass(body: Buffer): boolean {
   const { spend, payees } = call?.platform_state ?? {};
   if (call?.tool_name !== "pay" || amount?.source === undefined || spend?.source === undefined) return false;
   if (!Array.isArray(payees) || typeof payee !== "string") return false;
-  const [asked, spent] = [scaled(amount.source), scaled(spend.source)];
+  const [wanted, spent] = [scaled(amount.source), scaled(spend.source)];
   const one = 10n ** 500n;
-  return asked > 0n && asked <= 50n * one && spent >= 0n && spent + asked <= 200n * one && payees.includes(payee);
+  return wanted > 0n && wanted <= 50n * one && spent >= 0n && spent + wanted <= 200n * one && payees.includes(payee);
 }
 
 interface Outcome {
@@ -284,7 +284,7 @@ interface Outcome {
 function send(agent: Agent, { port }: Spawned, { body, headers }: Hostile): Promise<Outcome> {
   return new Promise((resolve, reject) => {
     const all = { ...headers, "content-length": body.length };
-    const asked = request(
+    const outgoing = request(
       { port, host: "127.0.0.1", path: "/check", method: "POST", headers: all, agent },
       (response) => {
         let text = "";
@@ -292,8 +292,8 @@ function send(agent: Agent, { port }: Spawned, { body, headers }: Hostile): Prom
         response.on("end", () => resolve({ status: response.statusCode ?? 0, text }));
       },
     );
-    asked.on("error", reject);
-    asked.end(body);
+    outgoing.on("error", reject);
+    outgoing.end(body);
   });
 }
 

@@ -43,15 +43,15 @@ const offAsPublished: Readonly<Record<string, { readonly limit: string; readonly
 
 /** Returns the contract with each rule switched off, each bound of a rule moved, and each counter without outcomes. */
 function mutantsOf(text: string): readonly Mutant[] {
-  const begins = Array.from(text.matchAll(/^ {2}- rule: (\S+)/gm), ({ index, 1: rule = "" }) => ({ index, rule }));
+  const starts = Array.from(text.matchAll(/^ {2}- rule: (\S+)/gm), ({ index, 1: rule = "" }) => ({ index, rule }));
   const settling = Array.from(text.matchAll(/\n {4}settles: outcome.*|, settles: outcome/g), ({ index, 0: line }) => ({
     what: `a counter without outcomes, at ${index}`,
     rule: "",
     text: text.slice(0, index) + text.slice(index + line.length),
   }));
-  const changed = begins.flatMap(({ index, rule }, at) => {
+  const changed = starts.flatMap(({ index, rule }, at) => {
     if (offAsPublished[rule] !== undefined) return [];
-    const end = begins[at + 1]?.index ?? text.length;
+    const end = starts[at + 1]?.index ?? text.length;
     const block = text.slice(index, end);
     const replaced = (what: string, other: string): Mutant[] =>
       other === block ? [] : [{ what: `${rule}: ${what}`, rule, text: text.slice(0, index) + other + text.slice(end) }];

@@ -47,7 +47,7 @@ function batchesOf(calls: readonly Call[], from: number): readonly (readonly Cal
 /** Orders the calls: the keys take turns, and the calls of one key keep their order. */
 function inTurns(calls: readonly Call[]): readonly Call[] {
   const byKey = [...Map.groupBy(calls, ({ key }) => key).values()];
-  return calls.flatMap((_, transaction) => byKey.flatMap((asked) => asked.slice(transaction, transaction + 1)));
+  return calls.flatMap((_, transaction) => byKey.flatMap((sent) => sent.slice(transaction, transaction + 1)));
 }
 
 /** Serves some batches and stops. */

@@ -91,12 +91,12 @@ async function fill(data: string): Promise<void> {
     assert.ok(opened.ok);
     const { gate } = opened.value;
     for (let done = 0; done < runs / stages.length;) {
-      const asked = Array.from({ length: chance.whole(1, 8) }, () => randomBody(chance, contract));
-      done += asked.length;
+      const bodies = Array.from({ length: chance.whole(1, 8) }, () => randomBody(chance, contract));
+      done += bodies.length;
       now += chance.pick([1, 20, 900, 60_000, 400_000]);
       const keyName = chance.pick(["default", "other"]);
       await Promise.all(
-        asked.map(async (body) => {
+        bodies.map(async (body) => {
           const parsed = parseCheckRequest(body);
           if (parsed.ok) await gate.check(parsed.value, { keyName, bytes: body.length, digest: "0".repeat(64) });
         }),

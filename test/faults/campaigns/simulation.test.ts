@@ -65,7 +65,7 @@ await suite("a gate on a simulated machine", async () => {
   test(`a gate loses nothing in ${crashesWanted} crashes from seed ${seed} (set SIMULATION_SEED to repeat)`, async (t) => {
     printSeed(t, { cases: crashesWanted, seed, variable: "SIMULATION_SEED" });
     const sum = { histories: 0, crashes: 0, ...zeros };
-    const begun = performance.now();
+    const startedAt = performance.now();
     for (let each = seed; sum.crashes < crashesWanted; each += 1) {
       const came = await live(sources, planOf(each));
       if (came.problem !== undefined) await keep(sources, each, came.problem);
@@ -73,7 +73,7 @@ await suite("a gate on a simulated machine", async () => {
       sum.crashes += came.crashes;
       for (const name of counted) sum[name] += came[name];
     }
-    const seconds = (performance.now() - begun) / 1000;
+    const seconds = (performance.now() - startedAt) / 1000;
     t.diagnostic(
       `${JSON.stringify(sum)} in ${seconds.toFixed(0)} s, ${(sum.crashes / seconds).toFixed(0)} crashes a second`,
     );

@@ -25,8 +25,8 @@ suite("the findings of `analyze`", () => {
       told += findings.length;
       assert.deepEqual(lies(findings, policySet, seen), [], `seed ${seed}`);
       const warned = new Set(findings.filter(({ code }) => code === "may-fail").map(({ span }) => locationText(span)));
-      for (const [place, message] of seen.failures)
-        assert.equal(warned.has(place), true, `seed ${seed}: ${place}: ${message}`);
+      for (const [location, message] of seen.failures)
+        assert.equal(warned.has(location), true, `seed ${seed}: ${location}: ${message}`);
     }
     t.diagnostic(`${told} findings`);
     assert.equal(told > scenarios, true);

@@ -43,7 +43,7 @@ const judges: Readonly<Record<string, Judge>> = {
   },
 };
 
-function place(folder: string): void {
+function writeExport(folder: string): void {
   for (const [path, bytes] of files) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), bytes);
@@ -67,7 +67,7 @@ suite("exports with one flipped bit", () => {
   for (const [name, judge] of Object.entries(judges)) {
     test(`${name} finds a flipped bit in each byte, at its row`, async (t) => {
       const folder = temporaryFolder(t);
-      place(folder);
+      writeExport(folder);
       assert.equal((await judge(folder)).ok, true, "positive control: it holds as it is");
       const wrong: string[] = [];
       let flips = 0;
@@ -95,7 +95,7 @@ suite("exports with one flipped bit", () => {
         Array.from({ length: Math.min(12, bytes.length) }, (_, of) => {
           const at = Math.floor((of * bytes.length) / 12);
           const target = temporaryFolder(t);
-          place(target);
+          writeExport(target);
           writeFileSync(join(target, path), flipped(bytes, at, (at + 3) % 8));
           return { target, keys: [key.vkey], witnesses: [], row: rowOf(path, at) };
         }),

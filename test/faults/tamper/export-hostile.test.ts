@@ -185,9 +185,9 @@ suite("exports made to break verifiers", { skip: process.platform === "win32" &&
       name,
       command: [program = "", ...args],
     } of programs) {
-      for (const asked of [[file], [join(vectorFolder, "acts"), "--key", "x"], []]) {
-        const { status, stderr } = spawnSync(program, [...args, ...asked], { encoding: "utf8", timeout: 60_000 });
-        assert.equal(status, 2, `${name} ${asked.join(" ")}: ${stderr}`);
+      for (const words of [[file], [join(vectorFolder, "acts"), "--key", "x"], []]) {
+        const { status, stderr } = spawnSync(program, [...args, ...words], { encoding: "utf8", timeout: 60_000 });
+        assert.equal(status, 2, `${name} ${words.join(" ")}: ${stderr}`);
         assert.doesNotMatch(stderr, /Traceback|^ {4}at /m);
       }
     }

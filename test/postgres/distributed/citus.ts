@@ -40,13 +40,13 @@ suite("Citus: the store", () => {
 
   storeSuite("Citus", {
     kind: "shared",
-    open: (place) => database.open({ ledger: basename(place), log: undefined }),
+    open: (folder) => database.open({ ledger: basename(folder), log: undefined }),
     sharer: join(import.meta.dirname, "..", "..", "support", "store-sharer.ts"),
     env: () => ({ SVC_DATABASE_URL: cluster.servingUrl }),
-    intrude: async (place) => {
+    intrude: async (folder) => {
       await cluster.coordinator.run(
         `INSERT INTO svc_gate.receipts (ledger, seq, tool, verdict, leaf, evidence)
-           VALUES ('${basename(place)}', 2, 't', 'ALLOW', 'x', 'y')`,
+           VALUES ('${basename(folder)}', 2, 't', 'ALLOW', 'x', 'y')`,
       );
     },
     intruded: /duplicate key/,
@@ -86,13 +86,13 @@ suite("Citus: gates", () => {
     await worker.run("ALTER SYSTEM SET synchronous_standby_names TO 'nobody'");
     await worker.run("SELECT pg_reload_conf()");
     const body = JSON.stringify({ tool_name: "payment.send", tool_input: { amount: 1 }, session_id: "lost" });
-    const asked = ask(`${gates[0]?.url}/t/${id}/check`, { agent: new Agent(), key, body });
+    const waiting = ask(`${gates[0]?.url}/t/${id}/check`, { agent: new Agent(), key, body });
     while ((await worker.run("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")).length === 0)
       await wait(20);
     await worker.kill();
     writeFileSync(join(worker.folder, "postgresql.auto.conf"), "");
     await worker.start();
-    const { receipt } = await asked;
+    const { receipt } = await waiting;
     const rows = await rowsOf(ledgerOf(id));
     assert.equal(rows.length, kept + 1);
     assert.deepEqual(lostOf([{ tenant: id, verdict: "ALLOW", ...receipt }], rows), []);
@@ -100,9 +100,9 @@ suite("Citus: gates", () => {
   });
 
   test("each tenant's rows are in one shard, and both workers have tenants", async () => {
-    const places = await shardsOf(cluster.coordinator, ids.map(ledgerOf));
-    assert.deepEqual(new Set(places.map(({ port }) => port)), new Set(cluster.workers.map(({ port }) => port)));
-    for (const { ledger, shard, port } of places) {
+    const shards = await shardsOf(cluster.coordinator, ids.map(ledgerOf));
+    assert.deepEqual(new Set(shards.map(({ port }) => port)), new Set(cluster.workers.map(({ port }) => port)));
+    for (const { ledger, shard, port } of shards) {
       const rows = (await rowsOf(ledger)).length;
       assert.ok(rows > 0, ledger);
       for (const worker of cluster.workers)
@@ -211,8 +211,8 @@ function ledgerOf(tenant: string): string {
 }
 
 async function tenantsElsewhere({ port }: PostgresServer): Promise<readonly string[]> {
-  const places = await shardsOf(cluster.coordinator, ids.map(ledgerOf));
-  return ids.filter((id) => places.some((place) => place.ledger === ledgerOf(id) && place.port !== port));
+  const shards = await shardsOf(cluster.coordinator, ids.map(ledgerOf));
+  return ids.filter((id) => shards.some((shard) => shard.ledger === ledgerOf(id) && shard.port !== port));
 }
 
 async function rowsOf(ledger: string): Promise<readonly Row[]> {
@@ -226,9 +226,9 @@ async function rowsOf(ledger: string): Promise<readonly Row[]> {
 async function moveTenant(ledger: string): Promise<void> {
   const from = await cluster.workerOf(ledger);
   const to = cluster.workers.find((worker) => worker !== from) ?? assert.fail();
-  const [place] = await shardsOf(cluster.coordinator, [ledger]);
+  const [shard] = await shardsOf(cluster.coordinator, [ledger]);
   await cluster.coordinator.run(
-    `SELECT citus_move_shard_placement(${place?.shard}, '127.0.0.1', ${from.port}, '127.0.0.1', ${to.port}, 'block_writes')`,
+    `SELECT citus_move_shard_placement(${shard?.shard}, '127.0.0.1', ${from.port}, '127.0.0.1', ${to.port}, 'block_writes')`,
   );
   await cluster.coordinator.run("CALL citus_cleanup_orphaned_resources()");
   assert.equal(await cluster.workerOf(ledger), to);
@@ -253,8 +253,8 @@ async function seen(transactionOf: string, ledger: string, options: string): Pro
 /** Undefined if the shard is not on this worker. */
 async function rowsIn(worker: PostgresServer, shard: string, ledger: string): Promise<number | undefined> {
   const table = `svc_gate.receipts_${shard}`;
-  const [place] = await worker.run(`SELECT to_regclass('${table}') IS NOT NULL AS here`);
-  if (place?.["here"] !== true) return undefined;
+  const [row] = await worker.run(`SELECT to_regclass('${table}') IS NOT NULL AS here`);
+  if (row?.["here"] !== true) return undefined;
   const [found] = await worker.run(`SELECT count(*)::int AS rows FROM ${table} WHERE ledger = '${ledger}'`);
   return Number(found?.["rows"]);
 }

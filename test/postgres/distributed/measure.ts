@@ -64,7 +64,7 @@ async function measureStore(cluster: Cluster): Promise<Measured> {
     const store = await database.open({ ledger: "measured", log: undefined });
     const counters = ["a".repeat(64), "b".repeat(64)];
     for (const digest of counters)
-      await begun(store, (transaction) =>
+      await inTransaction(store, (transaction) =>
         transaction.keepCounter({ digest, definition: "{}", through: null, unknownThrough: -1 }, []),
       );
     const adding = new Adding(store, counters);
@@ -81,7 +81,10 @@ async function measureStore(cluster: Cluster): Promise<Measured> {
 
 type StoreTransaction = Awaited<ReturnType<LedgerStore["begin"]>>;
 
-async function begun(store: LedgerStore, work: (transaction: StoreTransaction) => Promise<void>): Promise<void> {
+async function inTransaction(
+  store: LedgerStore,
+  work: (transaction: StoreTransaction) => Promise<void>,
+): Promise<void> {
   const transaction = await store.begin();
   await work(transaction);
   await transaction.commit([], []);
@@ -102,11 +105,11 @@ class Adding {
   async add(rows: number): Promise<void> {
     const transaction = await this.#store.begin();
     const from = this.seq;
-    const asked = Array.from({ length: rows }, (_, at) => this.#effects(from + at + 1));
-    await transaction.values(asked.flat().map(({ counter, key }) => ({ counter, key, after: -1 })));
+    const effects = Array.from({ length: rows }, (_, at) => this.#effects(from + at + 1));
+    await transaction.values(effects.flat().map(({ counter, key }) => ({ counter, key, after: -1 })));
     await transaction.commit(
-      asked.map((_, at) => this.#row(from + at + 1)),
-      asked.flat(),
+      effects.map((_, at) => this.#row(from + at + 1)),
+      effects.flat(),
     );
     this.seq += rows;
   }

@@ -166,8 +166,8 @@ suite(
       writeFileSync(file, JSON.stringify({ hooks: { PreToolUse: [{ matcher: "*", hooks: [hook] }] } }));
       const add = 'mkdir /etc/claude-code/managed-settings.d; cp "$0" /etc/claude-code/managed-settings.d/; exec "$@"';
       const user = ["setpriv", "--reuid", String(nobody), "--regid", String(nobody), "--clear-groups"];
-      const place = "/etc/claude-code/managed-settings.json";
-      const wrapper = ["unshare", "-m", "sh", managed, file, place, "sh", "-c", add, file, ...user];
+      const settingsFile = "/etc/claude-code/managed-settings.json";
+      const wrapper = ["unshare", "-m", "sh", managed, file, settingsFile, "sh", "-c", add, file, ...user];
       const words = ["doctor", "--agent", "claude-code", "--host", program, "--yes"];
       const { stdout, stderr } = await runAgent(words, { env: { HOME: home, TMPDIR: temporary }, cwd: home, wrapper });
       if (stdout === "") return t.skip(`no namespace here: ${stderr}`);

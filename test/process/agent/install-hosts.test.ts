@@ -225,8 +225,8 @@ suite("svc-gate hook install for other hosts", { concurrency: 2 }, () => {
     const rest = { isGrant: false, keepsAllow: false, isManaged: false };
     const refusal = "echo 'Svc: the hook gave no verdict; the action is blocked.' >&2; exit 2";
     const [host] = hosts as [Host];
-    const line = (beginnings: readonly string[]): Promise<Shown> =>
-      shell(guardedCommand("echo ALLOW", { ...wanted, ...rest }, { prefixes: beginnings, refusal }), {}, "/");
+    const line = (starts: readonly string[]): Promise<Shown> =>
+      shell(guardedCommand("echo ALLOW", { ...wanted, ...rest }, { prefixes: starts, refusal }), {}, "/");
     assertRefused(host, await line(["{"]), "a text");
     const open = await line([""]);
     assert.throws(() => assertRefused(host, open, "a text"));

@@ -213,8 +213,8 @@ suite("svc-gate lsp", () => {
       (await editor.shown(mail, (problems) => problems.length > 0)).map(({ code }) => code),
       ["unknown-counter"],
     );
-    const place = { textDocument: { uri: mandate }, position: { line: 1, character: 14 } };
-    assert.equal(((await editor.ask("textDocument/definition", place)) as { uri: string }).uri, mail);
+    const location = { textDocument: { uri: mandate }, position: { line: 1, character: 14 } };
+    assert.equal(((await editor.ask("textDocument/definition", location)) as { uri: string }).uri, mail);
   });
 
   // Completion once took minutes here. The bound only detects a hang; it does not measure time.
@@ -225,8 +225,8 @@ suite("svc-gate lsp", () => {
       (await editor.shown(uri, (problems) => problems.length > 0)).map(({ code }) => code),
       ["no-file"],
     );
-    const place = { textDocument: { uri }, position: { line: 1, character: 14 } };
-    assert.equal(await editor.ask("textDocument/definition", place), null);
+    const location = { textDocument: { uri }, position: { line: 1, character: 14 } };
+    assert.equal(await editor.ask("textDocument/definition", location), null);
     const long = `contract: c\nsummary: ${"{ a : [".repeat(60_000)}`;
     editor.change(uri, 2, long);
     const end = { line: 1, character: long.length };
@@ -296,13 +296,13 @@ suite("svc-gate lsp", () => {
     const listing = (list: string): string => contract.replace("let:\n", `sensitive: ${list}\nlet:\n`);
     const offered = async (list: string): Promise<readonly string[]> =>
       (await completed(listing(list))).map(({ label }) => label).toSorted();
-    for (const begin of ["[", "[input.to, ", "\n  - ", "\n  - input.to\n  - "]) {
-      const end = begin.startsWith("[") ? "]" : "";
-      assert.deepEqual(await offered(`${begin}|CURSOR|${end}`), ["input", "platform"], begin);
-      assert.deepEqual(await offered(`${begin}input.|CURSOR|${end}`), ["folder", "size", "to"], begin);
-      assert.deepEqual(await offered(`${begin}platform.|CURSOR|${end}`), ["wallet"], begin);
-      assert.deepEqual(await offered(`${begin}platform.wallet.o|CURSOR|${end}`), ["owner"], begin);
-      assert.deepEqual(await offered(`${begin}limits.|CURSOR|${end}`), [], begin);
+    for (const start of ["[", "[input.to, ", "\n  - ", "\n  - input.to\n  - "]) {
+      const end = start.startsWith("[") ? "]" : "";
+      assert.deepEqual(await offered(`${start}|CURSOR|${end}`), ["input", "platform"], start);
+      assert.deepEqual(await offered(`${start}input.|CURSOR|${end}`), ["folder", "size", "to"], start);
+      assert.deepEqual(await offered(`${start}platform.|CURSOR|${end}`), ["wallet"], start);
+      assert.deepEqual(await offered(`${start}platform.wallet.o|CURSOR|${end}`), ["owner"], start);
+      assert.deepEqual(await offered(`${start}limits.|CURSOR|${end}`), [], start);
     }
     const declared = [
       ["[platform.wallet.ow|CURSOR|ner]", "`platform.wallet.owner`: `{ type: string }`", "owner"],
@@ -310,10 +310,12 @@ suite("svc-gate lsp", () => {
     ] as const;
     for (const [list, shown, line] of declared) {
       const text = listing(list);
-      const place = await at(text);
-      const { contents } = (await editor.ask("textDocument/hover", place)) as { contents: { value: string } };
+      const location = await at(text);
+      const { contents } = (await editor.ask("textDocument/hover", location)) as { contents: { value: string } };
       assert.equal(contents.value, shown);
-      const { range } = (await editor.ask("textDocument/definition", place)) as { range: { start: { line: number } } };
+      const { range } = (await editor.ask("textDocument/definition", location)) as {
+        range: { start: { line: number } };
+      };
       assert.ok(text.split("\n")[range.start.line]?.includes(line));
     }
   });
@@ -333,10 +335,10 @@ suite("svc-gate lsp", () => {
 
   test("a hover shows the declaration, the description of a function and the inferred type", async () => {
     const over = async (from: string, to: string): Promise<string> => {
-      const place = await at(contract.replace(from, to));
+      const location = await at(contract.replace(from, to));
       // The type is known as soon as the text has compiled.
-      await editor.shown(place.textDocument.uri, () => true);
-      const found = (await editor.ask("textDocument/hover", place)) as { contents: { value: string } } | null;
+      await editor.shown(location.textDocument.uri, () => true);
+      const found = (await editor.ask("textDocument/hover", location)) as { contents: { value: string } } | null;
       return found?.contents.value ?? "";
     };
     const hovers = [
@@ -391,11 +393,11 @@ suite("svc-gate lsp", () => {
     for (let length = 0; length < text.length; length += 97) {
       editor.change(uri, 2 + length, text.slice(0, length));
       const lines = text.slice(0, length).split("\n");
-      const place = {
+      const location = {
         textDocument: { uri },
         position: { line: lines.length - 1, character: lines.at(-1)?.length ?? 0 },
       };
-      for (const method of ["completion", "hover", "definition"]) await editor.ask(`textDocument/${method}`, place);
+      for (const method of ["completion", "hover", "definition"]) await editor.ask(`textDocument/${method}`, location);
     }
     assert.equal(editor.child.exitCode, null);
   });
@@ -438,8 +440,8 @@ suite("the position of a cursor", () => {
   for (const [marked, path, key, text] of cases) {
     test(`the position of the cursor in ${JSON.stringify(marked)} is found`, () => {
       const offset = marked.indexOf("|");
-      const place = locationAt(marked.replace("|", ""), offset);
-      assert.deepEqual([place.path.join("."), place.key, place.before], [path, key, text]);
+      const location = locationAt(marked.replace("|", ""), offset);
+      assert.deepEqual([location.path.join("."), location.key, location.before], [path, key, text]);
     });
   }
 });

@@ -26,7 +26,7 @@ interface Row {
   readonly stderr?: RegExp;
 }
 
-interface Place {
+interface Setup {
   readonly desk: Desk;
   /** A contract, and a call under it. */
   readonly contract: string;
@@ -40,7 +40,7 @@ interface Place {
 }
 
 /** The rows in the order in which they run: a gate serves the folder through all of them. */
-function rowsOf({ desk, contract, call, receipt, waiting, own }: Place): Readonly<Record<string, Row>> {
+function rowsOf({ desk, contract, call, receipt, waiting, own }: Setup): Readonly<Record<string, Row>> {
   const [first = "", second = "", third = ""] = waiting;
   const data = join(desk.folder, "data");
   const anna = ["--key-file", own("anna.key")];
@@ -104,7 +104,7 @@ function rowsOf({ desk, contract, call, receipt, waiting, own }: Place): Readonl
   };
 }
 
-async function placeOf(t: TestContext): Promise<Place> {
+async function newSetup(t: TestContext): Promise<Setup> {
   const desk = await startDesk(t);
   const { seq } = (await desk.asks(small)).receipt;
   const waiting: string[] = [];
@@ -158,17 +158,17 @@ function rowless(program: Command, rows: object): readonly string[] {
 
 suite("each command as a program of its own", () => {
   test("every command of the program has a row, and ends with its exit code and its text", async (t) => {
-    const place = await placeOf(t);
-    const rows = rowsOf(place);
+    const setup = await newSetup(t);
+    const rows = rowsOf(setup);
     const program = await programFor(["--help"]);
     assert.deepEqual(rowless(program, rows), ["serve"], "serve has a test of its own");
     program.command("keep").command("all");
     assert.deepEqual(rowless(program, rows), ["serve", "keep all"], "control: a new command needs a row");
-    const env = { SVC_DATA_DIR: join(place.desk.folder, "data") };
+    const env = { SVC_DATA_DIR: join(setup.desk.folder, "data") };
     for (const [name, { words = [], input = "", code = 0, stdout = /^$/, stderr = /^$/ }] of Object.entries(rows))
       await t.test(`svc-gate ${name} ends as its row says`, async (own) => {
         const args = [...name.split(" "), ...words];
-        const ended = await finish(own, args, { cwd: place.desk.folder, env, input });
+        const ended = await finish(own, args, { cwd: setup.desk.folder, env, input });
         assert.equal(ended.code, code, `${ended.stdout}${ended.stderr}`);
         assert.match(ended.stdout, stdout);
         assert.match(ended.stderr, stderr);

@@ -37,7 +37,7 @@ const folder = fileURLToPath(new URL("../../../clients/python", import.meta.url)
 const patience = { correct: 60, broken: 3 };
 
 const open = { id: "apr_1_ab", status: "pending", next: "wait" };
-const held = { send: "" };
+const paused = { send: "" };
 const approved = { json: { ...open, status: "approved", next: "check" } };
 const allowed = { json: { verdict: "ALLOW", reason: "Svc: fine", mode: "enforce" } };
 
@@ -127,7 +127,7 @@ const situations: readonly Situation[] = [
   {
     title: "a settle that is cancelled while the gate holds the wait gives no verdict and ends its thread",
     script: settleAndCancel,
-    server: [held],
+    server: [paused],
     goOnAt: 1,
     prints: "cancelled 0",
     attempts: 1,
@@ -144,7 +144,7 @@ const situations: readonly Situation[] = [
   {
     title: "a settle that is cancelled while the gate holds its check gives no verdict and ends its thread",
     script: settleAndCancel,
-    server: [approved, held],
+    server: [approved, paused],
     goOnAt: 2,
     prints: "cancelled 0",
     attempts: 2,
@@ -153,7 +153,7 @@ const situations: readonly Situation[] = [
   {
     title: "a check that is cancelled gives no verdict and ends its thread, also with fail_open",
     script: checkAndCancel,
-    server: [held],
+    server: [paused],
     goOnAt: 1,
     prints: "cancelled 0",
     attempts: 1,
@@ -174,7 +174,7 @@ async def main():
     await begun.wait()
     return (*await cancelled(gate, task), len(ended))
 run(main)`,
-    server: [approved, held],
+    server: [approved, paused],
     prints: "cancelled 0 1",
     attempts: 1,
     broken: [
@@ -198,7 +198,7 @@ async def main():
     await begun.wait()
     return await cancelled(gate, task, go.set)
 run(main)`,
-    server: [approved, held],
+    server: [approved, paused],
     prints: "cancelled 0",
     attempts: 1,
     broken: [noStop("settle"), deafDeadline],
@@ -214,7 +214,7 @@ stop.set()
 thread.join(PATIENCE)
 print(getattr(results[-1], "reason", "late"), flush=True)
 os._exit(0)`,
-    server: [approved, held],
+    server: [approved, paused],
     goOnAt: 2,
     prints: "Svc: the wait for a person was stopped; the action is blocked.",
     attempts: 2,
@@ -242,7 +242,7 @@ async def main():
     settled = verdict if verdict == "late" else await soon(gate.settle(verdict, *CALL))
     return getattr(verdict, "verdict", verdict), getattr(settled, "verdict", settled), threads("svc-gate-wait")
 run(main)`,
-    server: [held, allowed],
+    server: [paused, allowed],
     goOnAt: 1,
     prints: "ALLOW ALLOW 1",
     attempts: 2,
@@ -322,8 +322,8 @@ suite("the asyncio client", { tags: ["error.fail-closed-default", "client.never-
     for (const broken of situation.broken) {
       const skip = newest === undefined ? "no Python is installed here" : false;
       control(`positive control: ${situation.title}: a client that ${broken.fault} is noticed`, { skip }, async () => {
-        const found = await withMutant({ ...broken, noticed: [] }, newest ?? "", (place) =>
-          observed(situation, newest ?? "", place, patience.broken),
+        const found = await withMutant({ ...broken, noticed: [] }, newest ?? "", (clientFolder) =>
+          observed(situation, newest ?? "", clientFolder, patience.broken),
         );
         assert.doesNotMatch(found.printed, /Traceback/);
         assert.notDeepEqual(found, expected(situation, found));
@@ -354,10 +354,10 @@ function expected({ prints, attempts }: Situation, found: Found): Found {
 }
 
 /** Runs the situation's program. Returns its output and the number of exchanges. */
-async function observed(situation: Situation, python: string, place: string, seconds: number): Promise<Found> {
+async function observed(situation: Situation, python: string, clientFolder: string, seconds: number): Promise<Found> {
   const server = await startServer(situation.server, "");
   try {
-    const program = run(python, place, { script: situation.script, url: server.url, seconds });
+    const program = run(python, clientFolder, { script: situation.script, url: server.url, seconds });
     const isOver = program.printed.then(() => true);
     while (server.attempts() < (situation.goOnAt ?? 0) && !(await Promise.race([isOver, pause(10, false)])));
     // The request has arrived, and a moment later the client waits for the answer. A stop before that is another case.
@@ -371,11 +371,11 @@ async function observed(situation: Situation, python: string, place: string, sec
 
 function run(
   python: string,
-  place: string,
+  clientFolder: string,
   { script, url, seconds }: { readonly script: string; readonly url: string; readonly seconds: number },
 ): { readonly printed: Promise<string>; readonly goOn: () => void } {
   const env = { ...process.env, PYTHONDONTWRITEBYTECODE: "1" };
-  const child = spawn(python, ["-W", "ignore", "-c", preamble + script, place, url, String(seconds)], { env });
+  const child = spawn(python, ["-W", "ignore", "-c", preamble + script, clientFolder, url, String(seconds)], { env });
   child.stdin.on("error", () => {}); // the program may have ended
   let text = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (text += chunk));

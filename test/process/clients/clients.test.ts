@@ -83,11 +83,11 @@ suite("the table of cases run against broken clients", { concurrency: 3 }, () =>
 async function failedWith(mutant: (typeof mutants)[number]): Promise<readonly string[]> {
   const failed = new Set<string>();
   for (let tries = 0; tries < 6 && !mutant.noticed.every((id) => failed.has(id)); tries += 1) {
-    const runs = await withMutant(mutant, python ?? "", (place) => {
+    const runs = await withMutant(mutant, python ?? "", (clientFolder) => {
       const command = {
-        python: pythonCommand(python ?? "", place),
-        asyncio: asyncCommand(pythonCommand(python ?? "", place)),
-        javascript: nodeCommand(process.execPath, place),
+        python: pythonCommand(python ?? "", clientFolder),
+        asyncio: asyncCommand(pythonCommand(python ?? "", clientFolder)),
+        javascript: nodeCommand(process.execPath, clientFolder),
       }[mutant.client];
       const only = ({ id, options }: Case): boolean => mutant.noticed.includes(id) || isSample(id, options.fail_open);
       return runCases(command, { only, again: false });
@@ -123,8 +123,8 @@ test(
   (t) => {
     const declared =
       "const { apiKey, sessionId, timeoutMs = 10_000, retries = 1, failOpen = false, idempotent = false } = options;";
-    const places = sweptFile(fileOf("../../../clients/javascript/svc-gate.mjs"), { find: declared, put: "" });
-    assert.equal(places.length, 1, declared);
+    const variants = sweptFile(fileOf("../../../clients/javascript/svc-gate.mjs"), { find: declared, put: "" });
+    assert.equal(variants.length, 1, declared);
     if (python === undefined) return t.skip("no Python is installed here");
     const script = "import inspect, svc_gate; print(inspect.signature(svc_gate.SvcGate))";
     const { stdout } = spawnSync(python, ["-c", script], { cwd: fileOf("../../../clients/python"), encoding: "utf8" });
@@ -190,7 +190,7 @@ test(
   },
 );
 
-const held = { send: "" };
+const paused = { send: "" };
 /** Only detects a hang: without the abort, none of these waits would end. */
 const hangMs = 300_000;
 
@@ -203,9 +203,9 @@ function stretchPauses(t: TestContext): void {
 }
 
 for (const { when, answers } of [
-  { when: "the gate holds the wait", answers: [held] },
+  { when: "the gate holds the wait", answers: [paused] },
   { when: "the client pauses", answers: [{ status: 503 }] },
-  { when: "the gate holds the check", answers: [{ json: { ...open, status: "approved", next: "check" } }, held] },
+  { when: "the gate holds the check", answers: [{ json: { ...open, status: "approved", next: "check" } }, paused] },
 ]) {
   test(
     `an aborted settle is a BLOCK at once, while ${when}`,

@@ -16,20 +16,20 @@ const folder = join(root, "clients", "python");
 test("pip installs the Python client and its asyncio twin, and both answer BLOCK without a gate", (t) => {
   const python = [9, 10, 11, 12, 13].map(pythonOf).find((program) => program !== undefined);
   if (python === undefined) return t.skip("there is no Python 3.9 or later");
-  const place = temporaryFolder(t);
-  cpSync(folder, join(place, "clients", "python"), { recursive: true });
-  cpSync(join(root, "adapters"), join(place, "adapters"), {
+  const home = temporaryFolder(t);
+  cpSync(folder, join(home, "clients", "python"), { recursive: true });
+  cpSync(join(root, "adapters"), join(home, "adapters"), {
     recursive: true,
     filter: (each) => !/conformance/.test(each),
   });
   const pip = { PIP_DISABLE_PIP_VERSION_CHECK: "1", PIP_RETRIES: "1" };
   // pip leaves a file of certificates in its temporary folder.
-  const env = { ...process.env, ...pip, PYTHONDONTWRITEBYTECODE: "1", TMPDIR: place };
+  const env = { ...process.env, ...pip, PYTHONDONTWRITEBYTECODE: "1", TMPDIR: home };
   const run = (program: string, ...args: readonly string[]) =>
-    spawnSync(program, args, { cwd: place, env, encoding: "utf8", timeout: 240_000 });
+    spawnSync(program, args, { cwd: home, env, encoding: "utf8", timeout: 240_000 });
   const made = run(python, "-m", "venv", "environment");
   if (made.status !== 0) return t.skip(`python -m venv: ${made.stderr.trim()}`);
-  const inside = join(place, "environment", process.platform === "win32" ? "Scripts" : "bin", "python");
+  const inside = join(home, "environment", process.platform === "win32" ? "Scripts" : "bin", "python");
   const installed = run(inside, "-m", "pip", "install", "--quiet", "--no-compile", join("clients", "python"));
   if (installed.error !== undefined) return t.skip(`pip could not install: ${installed.error.message}`);
   if (/No matching distribution found for hatchling|Failed to establish a new connection/.test(installed.stderr))

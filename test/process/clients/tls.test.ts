@@ -62,9 +62,9 @@ suite("the clients over TLS", { skip }, () => {
   let connections = 0;
 
   before(async () => {
-    server = createServer({ key: readFileSync(key), cert: readFileSync(certificate) }, (asked, response) => {
+    server = createServer({ key: readFileSync(key), cert: readFileSync(certificate) }, (message, response) => {
       requests += 1;
-      asked.resume().on("end", () => response.end('{"verdict":"ALLOW","reason":"Svc: fine","mode":"enforce"}'));
+      message.resume().on("end", () => response.end('{"verdict":"ALLOW","reason":"Svc: fine","mode":"enforce"}'));
     });
     server.on("secureConnection", () => (connections += 1));
     server.listen(0, "127.0.0.1");

@@ -30,11 +30,11 @@ async function stopAndLift(t: TestContext, defect?: Mutation): Promise<void> {
   await dialog.getByLabel('Type "stop"').fill("Stop");
   assert.ok(await stop.isDisabled(), "the word is another");
   await dialog.getByLabel('Type "stop"').fill("stop");
-  const began = performance.now();
+  const startedAt = performance.now();
   await stop.click();
   const banner = otto.page.getByRole("alert").filter({ hasText: "A stop is in force" });
   await banner.waitFor();
-  t.diagnostic(`the banner was on another person's page after ${Math.round(performance.now() - began)} ms`);
+  t.diagnostic(`the banner was on another person's page after ${Math.round(performance.now() - startedAt)} ms`);
   await page.getByText("the agent pays the wrong people").waitFor();
   await page.getByText("Approvals that the stop cancelled: 1. Approvals that lost their votes: 0.").waitFor();
   assert.equal((await desk.asks(small)).verdict, "BLOCK");

@@ -27,7 +27,7 @@ async function explain({ page }: Person): Promise<void> {
 }
 
 /** Waits until the field of the call has a text. */
-async function holds({ page }: Person, text: string): Promise<void> {
+async function shows({ page }: Person, text: string): Promise<void> {
   await eventually(`the call has ${text}`, async () => (await page.locator("#call").inputValue()).includes(text));
 }
 
@@ -70,7 +70,7 @@ suite("the page Explain", () => {
     assert.ok(tools.includes("pay.send") && tools.includes("any.call"), tools.join());
     for (const tool of [tools[0], "pay.legal", "any.call"]) {
       await choice.selectOption(tool ?? "");
-      await holds(otto, `"tool_name": "${tool}"`);
+      await shows(otto, `"tool_name": "${tool}"`);
       const answer = page.waitForResponse((response) => response.url().endsWith("/api/explain"));
       await explain(otto);
       const { mismatch, reason } = await (await answer).json();
@@ -88,10 +88,10 @@ suite("the page Explain", () => {
     const { receipts } = (await ask(desk, "/receipts?limit=1")).json;
     await otto.opens(`/explain?receipt=${receipts[0].seq}`);
     const body = otto.page.getByLabel("The body of a check");
-    await holds(otto, "90071992547409931");
+    await shows(otto, "90071992547409931");
     assert.match(await body.inputValue(), /"amount": 1\.10/);
     await otto.page.getByLabel("Start with a call of").selectOption("pay.legal");
-    await holds(otto, "pay.legal");
+    await shows(otto, "pay.legal");
   });
 
   test("keeps what a person types before the example has come, until another tool is chosen", async (t) => {
@@ -107,7 +107,7 @@ suite("the page Explain", () => {
     assert.equal(await otto.page.locator("#call").inputValue(), "typed");
     await otto.page.unroute("**/rules/example*");
     await choice.selectOption("pay.legal");
-    await holds(otto, '"tool_name": "pay.legal"');
+    await shows(otto, '"tool_name": "pay.legal"');
   });
 
   test("shows the compiler's diagnostics as they are", (t) => diagnostics(t));

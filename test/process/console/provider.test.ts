@@ -38,10 +38,10 @@ async function signsIn(
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByRole("button", { name: "Sign in with the test" }).waitFor();
   await person.context.clearCookies(); // The provider asks again who it is.
-  const asked = page.waitForRequest((request) => request.postData()?.startsWith('{"oidc":') === true);
+  const outgoing = page.waitForRequest((request) => request.postData()?.startsWith('{"oidc":') === true);
   await visits(person, "subject of anna");
   await page.getByText("with anna-laptop").waitFor();
-  const { known } = JSON.parse((await asked).postData() ?? "").oidc;
+  const { known } = JSON.parse((await outgoing).postData() ?? "").oidc;
   assert.match(String(known), /^[\w-]{50,}$/, "the text of a known browser");
 }
 

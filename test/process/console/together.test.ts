@@ -14,7 +14,7 @@ import { controlPatienceMs, patienceMs } from "../../support/patience.ts";
 /** Other tests run meanwhile, so this is longer than the second that a page needs at most on a free machine. */
 
 /** Opens the console for each of these people. */
-async function persons(t: TestContext, desk: Desk, ...names: readonly string[]): Promise<readonly Person[]> {
+async function openPeople(t: TestContext, desk: Desk, ...names: readonly string[]): Promise<readonly Person[]> {
   const all: Person[] = [];
   for (const name of names) {
     const person = await openBrowser(t, desk);
@@ -42,16 +42,18 @@ async function deaf(t: TestContext, desk: Desk, name: string, path: string): Pro
 async function decisionArrives(t: TestContext, isDeaf = false): Promise<void> {
   const desk = await startConsole(t);
   const id = await parks(desk, { amount: 1600 });
-  const [anna] = await persons(t, desk, "anna");
-  const bob = isDeaf ? await deaf(t, desk, "bob", `/approvals/${id}`) : (await persons(t, desk, "bob"))[0];
+  const [anna] = await openPeople(t, desk, "anna");
+  const bob = isDeaf ? await deaf(t, desk, "bob", `/approvals/${id}`) : (await openPeople(t, desk, "bob"))[0];
   assert.ok(anna !== undefined && bob !== undefined);
   for (const person of [anna, bob]) await person.opens(`/approvals/${id}`);
   if (!isDeaf) await bob.page.getByText("live", { exact: true }).waitFor();
   await anna.page.getByLabel("Comment").fill("the payee is unknown");
-  const began = performance.now();
+  const startedAt = performance.now();
   await button(anna, "Deny").click();
   await bob.page.getByText("The call was denied").waitFor({ timeout: isDeaf ? controlPatienceMs : patienceMs });
-  t.diagnostic(`another person's decision was on the page ${Math.round(performance.now() - began)} ms after the click`);
+  t.diagnostic(
+    `another person's decision was on the page ${Math.round(performance.now() - startedAt)} ms after the click`,
+  );
   await bob.page.getByText("the payee is unknown").waitFor();
   await button(bob, "Approve this call").waitFor({ state: "detached" });
 }
@@ -61,20 +63,20 @@ async function newWaits(t: TestContext): Promise<void> {
   const desk = await startConsole(t);
   await parks(desk, { amount: 1600 });
   await parks(desk, { amount: 1700 });
-  const [bob] = await persons(t, desk, "bob");
+  const [bob] = await openPeople(t, desk, "bob");
   assert.ok(bob !== undefined);
   const rows = bob.page.locator("li.row");
   await rows.nth(1).waitFor();
   await bob.page.getByText("live", { exact: true }).waitFor();
-  const places = (): Promise<unknown> =>
+  const positions = (): Promise<unknown> =>
     bob.page.evaluate(`[...document.querySelectorAll("li.row")].map((each) =>
       [each.dataset.id, each.getBoundingClientRect().top])`);
-  const before = await places();
-  const began = performance.now();
+  const before = await positions();
+  const startedAt = performance.now();
   await parks(desk, { amount: 1800 });
   await button(bob, "Show 1 new").waitFor();
-  t.diagnostic(`a new approval was announced after ${Math.round(performance.now() - began)} ms`);
-  assert.deepEqual(await places(), before);
+  t.diagnostic(`a new approval was announced after ${Math.round(performance.now() - startedAt)} ms`);
+  assert.deepEqual(await positions(), before);
   await button(bob, "Show 1 new").click();
   await rows.nth(2).waitFor();
   await button(bob, "Show 1 new").waitFor({ state: "detached" });
@@ -106,7 +108,7 @@ const supersedes = async (desk: Desk, id: string): Promise<void> => {
 async function revoked(t: TestContext, acts: (anna: Person) => Promise<void>): Promise<void> {
   const desk = await startConsole(t);
   const id = await parks(desk, { amount: 1600 });
-  const [anna] = await persons(t, desk, "anna");
+  const [anna] = await openPeople(t, desk, "anna");
   assert.ok(anna !== undefined);
   anna.expects(/status of 401/, /\/api\/events/);
   await anna.opens(`/approvals/${id}`);

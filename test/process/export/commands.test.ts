@@ -16,7 +16,7 @@ import { command } from "../../support/command.ts";
 import { root } from "../../support/gate.ts";
 import { eraseOn } from "../../support/erasure-suite.ts";
 import { proofCases } from "../../support/exports/proofs.ts";
-import { placeVector, readVectors, vectorFolder } from "../../support/exports/vectors.ts";
+import { writeVector, readVectors, vectorFolder } from "../../support/exports/vectors.ts";
 import { append, contracts, engine, entry, temporaryFolder } from "../../support/ledger-fixture.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
@@ -36,7 +36,7 @@ suite("svc-gate verify of an export", () => {
     const wrong: object[] = [];
     for (const [at, vector] of vectors.entries()) {
       const target = join(folder, String(at));
-      placeVector(vector, target);
+      writeVector(vector, target);
       const keys = vector.keys.length === 0 ? await hintedKeys(target) : vector.keys.map(keyOf);
       const witnesses = vector.witnesses.map(keyOf);
       const report = await verifyExport({ folder: target, keys, witnesses, chainAlone: false });
@@ -97,7 +97,7 @@ suite("svc-gate verify of an export", () => {
   test("verify names the first broken row, and with --chain ignores the evidence", async (t) => {
     const vector = vectors.find(({ name }) => name === "digest: one bit of a value") ?? assert.fail();
     const folder = join(temporaryFolder(t), "export");
-    placeVector(vector, folder);
+    writeVector(vector, folder);
     const given = ["verify", folder, "--key", vector.keys[0] ?? ""];
     const broken = await command(given);
     assert.equal(broken.code, 1);

@@ -65,7 +65,7 @@ async function verified(folder: string): Promise<ExportReport> {
   return verifyExport({ folder, keys, witnesses: [], chainAlone: false });
 }
 
-async function assertHolds(folder: string, rows: number, erasedParts: number): Promise<void> {
+async function assertValid(folder: string, rows: number, erasedParts: number): Promise<void> {
   const { problem, ...report } = await verified(folder);
   assert.deepEqual([problem, report.rows, report.erasedParts], [undefined, rows, erasedParts]);
 }
@@ -85,7 +85,7 @@ suite("an export", () => {
       await grow(folder, before + 1, size);
       const exported = await exportTo(folder, to);
       assert.deepEqual([exported.before, exported.size], [before, size]);
-      await assertHolds(to, size, 0);
+      await assertValid(to, size, 0);
       const atOnce = join(temporaryFolder(t), "export");
       await exportTo(folder, atOnce);
       assert.deepEqual(filesWithoutHint(to), filesWithoutHint(atOnce), `${size} rows`);
@@ -105,7 +105,7 @@ suite("an export", () => {
         await append(ledger, Array.from({ length: Math.min(4000, size - rows) }, () => [entry(), []])); // prettier-ignore
       await once(() => readFileSync(join(folder, "checkpoint"), "utf8").split("\n")[1] === String(size));
       assert.equal((await exportTo(folder, to)).size, size);
-      await assertHolds(to, size, 0);
+      await assertValid(to, size, 0);
     }
     await ledger.close();
     assertOthersAccept(to, 65_537);
@@ -119,14 +119,14 @@ suite("an export", () => {
     // The text after the part's salt, up to its end. The salt's 27 bytes are whole groups of base64.
     const texts = [5, 256, 257, 299].map((row) => `${Buffer.from(`input",{"row":${row}}]`).toString("base64url")}~`);
     assert.deepEqual(
-      placesOf(to, texts),
+      positionsOf(to, texts),
       texts.map(() => 1),
       "positive control: they are found while they are there",
     );
     await erase(folder, [[5, 5], [255, 258], [299, 299]]); // prettier-ignore
     await exportTo(folder, to);
     assert.deepEqual(
-      placesOf(to, texts),
+      positionsOf(to, texts),
       texts.map(() => 0),
     );
     const report = await verified(to);
@@ -234,12 +234,12 @@ function refusals(): readonly Refusal[] {
 }
 
 /** Waits until the condition is true, because the gate writes its head to a file only once a second. */
-async function once(holds: () => boolean): Promise<void> {
-  while (!holds()) await setTimeout(50);
+async function once(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await setTimeout(50);
 }
 
 /** Counts the files in which each text appears. */
-function placesOf(folder: string, texts: readonly string[]): readonly number[] {
+function positionsOf(folder: string, texts: readonly string[]): readonly number[] {
   const all = [...filesOf(folder).values()].map((bytes) => bytes.toString("latin1"));
   return texts.map((text) => all.filter((file) => file.includes(text)).length);
 }
@@ -346,7 +346,7 @@ suite("an export that is interrupted", () => {
       const to = join(base, `after-${calls}`);
       error = await interrupted(folder, to, calls);
       await exportTo(folder, to);
-      await assertHolds(to, 257, 0);
+      await assertValid(to, 257, 0);
       assert.deepEqual(
         readdirSync(to, { recursive: true }).filter((name) => String(name).endsWith(".new")),
         [],

@@ -35,13 +35,13 @@ b = bytes.fromhex
 print(json.dumps([svc_verify.is_signed(b(c["key"]), b(c["msg"]), b(c["sig"])) for c in json.load(sys.stdin)]))`;
 
 /** Returns the result of svc_verify.py for each case; undefined, with the test skipped, if Python is not installed. */
-function judged(t: TestContext, asked: readonly Case[]): readonly boolean[] | undefined {
+function judged(t: TestContext, given: readonly Case[]): readonly boolean[] | undefined {
   if (python === undefined) {
     t.skip("there is no Python on this machine");
     return undefined;
   }
   const { stdout, stderr } = spawnSync(python, ["-B", "-c", program], {
-    input: JSON.stringify(asked),
+    input: JSON.stringify(given),
     env: { PATH: process.env["PATH"], PYTHONPATH: join(root, "verify") },
     encoding: "utf8",
   });

@@ -19,7 +19,7 @@ import { proofCases } from "../../support/exports/proofs.ts";
 import {
   cutInputsText,
   filesOf,
-  placeVector,
+  writeVector,
   proofsText,
   readVectors,
   vectorFolder,
@@ -44,7 +44,7 @@ interface Job {
 const jobs: readonly Job[] = [
   ...readVectors().map((vector, at) => {
     const target = join(folder, `case-${at}`);
-    placeVector(vector, target);
+    writeVector(vector, target);
     return { name: vector.name, target, keys: vector.keys, witnesses: vector.witnesses, expected: vector.expected };
   }),
   ...proofCases.map(({ name, text, keys, witnesses, expected }, at) => {
@@ -70,11 +70,11 @@ const verifiers = { python: "verify/svc_verify.py", javascript: "verify/svc-veri
 type Language = keyof typeof verifiers;
 
 /** Returns a verifier's results for some jobs, in one process; undefined if it crashes, as a doctored one may. */
-function judge(program: string, verifier: string, asked: readonly Job[]): readonly Report[] | undefined {
+function judge(program: string, verifier: string, work: readonly Job[]): readonly Report[] | undefined {
   const driver = verifier.endsWith(".py") ? ["judge.py"] : ["--max-old-space-size=200", "judge.mjs"];
   const given = driver.map((each) => (each.startsWith("-") ? each : join(root, "test/support/exports", each)));
   const { status, stdout } = spawnSync(program, [...given, verifier], {
-    input: JSON.stringify(asked.map(({ target, keys, witnesses }) => ({ target, keys, witnesses }))),
+    input: JSON.stringify(work.map(({ target, keys, witnesses }) => ({ target, keys, witnesses }))),
     encoding: "utf8",
     maxBuffer: 2 ** 26,
     timeout: 120_000,
@@ -92,9 +92,9 @@ function summary(report: Report): unknown {
 }
 
 /** Returns the jobs for which a verifier's result is wrong. */
-function misjudged(program: string, verifier: string, asked: readonly Job[]): readonly object[] {
-  const reports = judge(program, verifier, asked);
-  return asked.flatMap(({ name, expected }, at) => {
+function misjudged(program: string, verifier: string, work: readonly Job[]): readonly object[] {
+  const reports = judge(program, verifier, work);
+  return work.flatMap(({ name, expected }, at) => {
     const found = reports === undefined ? "it broke down" : summary(reports[at] ?? {});
     return JSON.stringify(found) === JSON.stringify(expected) ? [] : [{ name, expected, found }];
   });
@@ -291,7 +291,7 @@ suite("positive control: a verifier without one of its checks is noticed", () =>
           writeFileSync(file, text);
           // Run the few cases with the check's code first, because they are the likeliest to notice it.
           const isLikely = ({ expected }: Job): boolean => "code" in expected && found.includes(`"${expected.code}"`);
-          const isNoticed = (asked: readonly Job[]): boolean => misjudged(program ?? "", file, asked).length > 0;
+          const isNoticed = (work: readonly Job[]): boolean => misjudged(program ?? "", file, work).length > 0;
           return !isNoticed(jobs.filter(isLikely)) && !isNoticed(jobs);
         });
         assert.deepEqual(

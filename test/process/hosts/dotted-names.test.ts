@@ -124,8 +124,8 @@ suite("a tool's name with a dot", () => {
       "    input: { type: object, additionalProperties: false }",
       "    otherwise: ALLOW",
     ];
-    const asked = lines.toSpliced(3, 0, "    aliases: [refund_create]");
-    const verdicts = [lines, asked].map(
+    const aliased = lines.toSpliced(3, 0, "    aliases: [refund_create]");
+    const verdicts = [lines, aliased].map(
       (each) => judge(compile(each.join("\n")), { tool: "refund_create", input: {} }).verdict,
     );
     assert.deepEqual(verdicts, ["BLOCK", "ALLOW"]);

@@ -64,15 +64,15 @@ async function agentOf(t: TestContext, { file, folder, command, script }: Exampl
   const gate = await startGate(t, { contracts });
   const model = await startModel({ pay: script });
   t.after(model.stop);
-  const place = temporaryFolder(t);
+  const target = temporaryFolder(t);
   for (const each of ["examples/agents", "clients/javascript", "clients/python", "adapters"])
-    cpSync(join(root, each), join(place, each), { recursive: true, filter: (path) => !path.endsWith("conformance") });
+    cpSync(join(root, each), join(target, each), { recursive: true, filter: (path) => !path.endsWith("conformance") });
   const packages = join(installed(folder), "node_modules");
-  if (existsSync(packages)) symlinkSync(packages, join(place, "node_modules"));
-  const cwd = join(place, "examples", "agents");
+  if (existsSync(packages)) symlinkSync(packages, join(target, "node_modules"));
+  const cwd = join(target, "examples", "agents");
   const env = {
     PATH: process.env["PATH"] ?? "",
-    HOME: place,
+    HOME: target,
     NO_PROXY: "127.0.0.1",
     SVC_URL: gate.address,
     SVC_KEY: key,

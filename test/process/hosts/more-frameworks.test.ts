@@ -191,16 +191,16 @@ async def skipped():
 managed = dict(process=Process.hierarchical)
 mcp = CrewAIMCPTool()
 `;
-  const asked = "('paid 5', [('pay_a_bill', {'amount': 5})])";
+  const paid = "('paid 5', [('pay_a_bill', {'amount': 5})])";
   check(t, "libraries/crewai", program, [
-    ["called([Pay()])", asked],
-    ["called([Pay()], way='text')", asked],
-    ["called([Pay()], is_copied=True)", asked],
+    ["called([Pay()])", paid],
+    ["called([Pay()], way='text')", paid],
+    ["called([Pay()], is_copied=True)", paid],
     ["called([later])", "('paid 5 later', [('later', {'amount': 5})])"],
     ["called([Native()])", "[('a%2Eb.pay', {'amount': 5})]"],
     ["called([mcp], servers={'kit': [mcp]})", "[('kit.Pay%20a%20bill', {'amount': 5})]"],
     ["called([mcp])", "the MCP tool Pay a bill needs its server's name"],
-    ["alone()", asked],
+    ["alone()", paid],
     ["kept_in_cache('paid 5')", "False"],
     ["made(crew(agent(), agent('other')))", "guarded"],
     ["made(crew(agent(), manager_agent=agent('boss'), **managed))", "guarded"],

@@ -415,14 +415,14 @@ const restless: Driver = {
   open: () => ({
     run: async ({ case: { id }, env, folder }) => {
       const proxy = new URL(env["HTTPS_PROXY"] ?? "");
-      const asked = request({
+      const outgoing = request({
         host: proxy.hostname,
         port: proxy.port,
         method: "CONNECT",
         path: "elsewhere.example:443",
       });
-      asked.end();
-      await once(asked, "connect");
+      outgoing.end();
+      await once(outgoing, "connect");
       if (id === "A2") void pause(200).then(() => appendFileSync(join(folder, "project", "witness.txt"), "pay 900\n"));
       else await pause(600);
       return { ended: "done", detail: "" };

@@ -27,10 +27,10 @@ const [sdk, testing, sandbox] = await Promise.all(
 sdk?.setTracingDisabled(true);
 
 /** A gate that lets small amounts run, and 75 after a person has approved it. */
-function gateOf(asked: string[], approved: { is: boolean }): GateClient {
+function gateOf(checked: string[], approved: { is: boolean }): GateClient {
   return {
     check: async (name: string, input: any) => {
-      asked.push(`${name} ${JSON.stringify(input)}`);
+      checked.push(`${name} ${JSON.stringify(input)}`);
       const verdict = input.amount === 75 && !approved.is ? "ESCALATE" : (input.amount ?? 0) > 75 ? "BLOCK" : "ALLOW";
       return {
         verdict,
@@ -142,14 +142,14 @@ suite("the adapter for JavaScript", { skip }, () => {
   });
 
   test("two agents that hand over to each other are guarded, and a refused handover ends the run", async () => {
-    const [ran, asked]: [number[], string[]] = [[], []];
+    const [ran, checked]: [number[], string[]] = [[], []];
     const clerk = plain({ name: "clerk", tools: [payTool(ran)] });
     const desk = plain({ handoffs: [clerk], model: modelOf(call("transfer_to_clerk", {}), "bye") });
     clerk.handoffs = [desk];
     clerk.model = modelOf(call("pay", { amount: 900 }, "call_2"), call("transfer_to_desk", { amount: 901 }, "call_3"));
-    const run = sdk.run(guarded(desk, { gate: gateOf(asked, { is: false }) }), "go");
+    const run = sdk.run(guarded(desk, { gate: gateOf(checked, { is: false }) }), "go");
     await assert.rejects(run, { name: "SvcGateRefusal", message: "BLOCK 901" });
-    assert.deepEqual(asked, ["transfer_to_clerk {}", 'pay {"amount":900}', 'transfer_to_desk {"amount":901}']);
+    assert.deepEqual(checked, ["transfer_to_clerk {}", 'pay {"amount":900}', 'transfer_to_desk {"amount":901}']);
     assert.deepEqual(ran, []);
   });
 
@@ -167,20 +167,20 @@ suite("the adapter for JavaScript", { skip }, () => {
       listTools: async () => [{ name: "pay", inputSchema: { type: "object", properties: {}, required: [] } }],
       callTool: async (...given: object[]) => [{ type: "text", text: `paid ${ran.push(given)}` }],
     };
-    const asked: Record<string, string[]> = { one: [], two: [] };
-    const gate = ({ context }: any): GateClient => gateOf(asked[context.context.run] ?? [], { is: false });
+    const checked: Record<string, string[]> = { one: [], two: [] };
+    const gate = ({ context }: any): GateClient => gateOf(checked[context.context.run] ?? [], { is: false });
     const turns = [call("pay", { amount: 5 }), call("pay", { amount: 75 }, "call_2"), "bye"];
     for (const run of ["one", "two"]) {
       const agent = guarded(plain({ mcpServers: [server], model: modelOf(...turns) }), { gate, onEscalate: "park" });
       assert.equal((await sdk.run(agent, "go", { context: { run } })).finalOutput, "bye");
     }
     const both = ['kit.pay {"amount":5}', 'kit.pay {"amount":75}'];
-    assert.deepEqual([asked, ran.length], [{ one: both, two: both }, 2]);
+    assert.deepEqual([checked, ran.length], [{ one: both, two: both }, 2]);
   });
 
   test("a call of a sub-agent parks the whole run, and runs once after the approval", async () => {
-    const [ran, asked, approved]: [number[], string[], { is: boolean }] = [[], [], { is: false }];
-    const all = { gate: gateOf(asked, approved), onEscalate: "park" } as const;
+    const [ran, checked, approved]: [number[], string[], { is: boolean }] = [[], [], { is: false }];
+    const all = { gate: gateOf(checked, approved), onEscalate: "park" } as const;
     const clerk = guarded(
       plain({ name: "clerk", tools: [payTool(ran)], model: modelOf(call("pay", { amount: 75 }, "call_2"), "paid") }),
       all,
@@ -194,7 +194,7 @@ suite("the adapter for JavaScript", { skip }, () => {
     approved.is = true;
     const second = await sdk.run(desk, state);
     assert.deepEqual([second.finalOutput, ran], ["bye", [75]]);
-    assert.equal(asked.filter((each) => each.startsWith("pay")).length, 2);
+    assert.equal(checked.filter((each) => each.startsWith("pay")).length, 2);
   });
 });
 

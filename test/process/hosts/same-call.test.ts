@@ -63,8 +63,8 @@ const scenes: readonly Scene[] = [
     play: async (adapters) => {
       const ran: unknown[] = [];
       const input = { amount: 5 };
-      const check = async (name: string, asked: object): Promise<unknown> => {
-        const verdict = await gate.check(name, asked);
+      const check = async (name: string, call: object): Promise<unknown> => {
+        const verdict = await gate.check(name, call);
         input.amount = 900;
         return verdict;
       };

@@ -320,14 +320,14 @@ suite("the comparison of two contracts", () => {
     const slipping =
       (times: number) =>
       (solver: Solver): Solver => {
-        const asked = new Map<string, number>();
+        const counts = new Map<string, number>();
         return {
           ready: solver.ready,
           close: solver.close,
           ask: async (text, constants, timeMs) => {
             const question = text.replace(/random_seed [0-9]+/, "");
-            const before = asked.get(question) ?? 0;
-            asked.set(question, before + 1);
+            const before = counts.get(question) ?? 0;
+            counts.set(question, before + 1);
             return constants.length > 0 && before < times ? slip : await solver.ask(text, constants, timeMs);
           },
         };

@@ -71,9 +71,9 @@ interface Walked {
 /**
  * Walks over a copy of a ledger. Its reads come one after the other, also those that start together.
  *
- * @param place the read before which something happens
+ * @param readNumber the read before which something happens
  */
-async function walkOver(folder: string, place: number, act: () => Promise<unknown>): Promise<Walked> {
+async function walkOver(folder: string, readNumber: number, act: () => Promise<unknown>): Promise<Walked> {
   const database = new DatabaseSync(join(folder, "ledger.db"), { readOnly: true });
   const tables = withPromises(new SqliteTables(database));
   let reads = 0;
@@ -81,7 +81,7 @@ async function walkOver(folder: string, place: number, act: () => Promise<unknow
   const beside = makeTables((method, ...args) => {
     const read = before.then(async () => {
       reads += 1;
-      if (reads === place) await act();
+      if (reads === readNumber) await act();
       return (tables[method] as (...of: readonly unknown[]) => Promise<unknown>)(...args);
     });
     before = read.catch(() => undefined);

@@ -10,7 +10,7 @@ import { DatabaseSync } from "node:sqlite";
 import { suite, test, type TestContext } from "node:test";
 import { openLedger, type Ledger } from "../../../packages/gate/src/ledger/mod.ts";
 import { erasureBody } from "../../../packages/core/src/record/entry/mod.ts";
-import { encodings, placesOf } from "../../support/erased-bytes.ts";
+import { encodings, positionsOf } from "../../support/erased-bytes.ts";
 import { enactOn, eraseOn, erasureSuite } from "../../support/erasure-suite.ts";
 import { append, contracts, engine, entry, temporaryFolder } from "../../support/ledger-fixture.ts";
 import { sentencesOf } from "../../support/sentences.ts";
@@ -104,20 +104,20 @@ suite("SQLite: the bytes of erased parts", () => {
     await fillAtRandom(ledger, 3000);
     const [gone, kept] = [await saltsOf(ledger, secret), await saltsOf(ledger, other)];
     const rows = await rowsOf(ledger, secret);
-    assert.deepEqual(Object.keys(placesOf(folder, [secret])), ["ledger.db", "ledger.db-wal"], "positive control");
-    assert.equal(placesOf(folder, gone)["ledger.db"], gone.length, "each salt in the one way in which it is stored");
+    assert.deepEqual(Object.keys(positionsOf(folder, [secret])), ["ledger.db", "ledger.db-wal"], "positive control");
+    assert.equal(positionsOf(folder, gone)["ledger.db"], gone.length, "each salt in the one way in which it is stored");
     for (let from = 0; from < rows.length; from += 1000)
       assert.equal(
         (await eraseOn(ledger, { target: { rows: rows.slice(from, from + 1000) }, parts: everything })).remains,
         null,
       );
-    assert.deepEqual(placesOf(folder, [secret, ...gone]), {}, "served");
-    assert.equal(placesOf(folder, [other])["ledger.db"], 4, "plain, and at each of three places");
-    assert.equal(placesOf(folder, kept)["ledger.db"], kept.length);
+    assert.deepEqual(positionsOf(folder, [secret, ...gone]), {}, "served");
+    assert.equal(positionsOf(folder, [other])["ledger.db"], 4, "plain, and at each of three places");
+    assert.equal(positionsOf(folder, kept)["ledger.db"], kept.length);
     assert.equal((await ledger.verify()).broken, undefined);
     await ledger.close();
-    assert.deepEqual(placesOf(folder, [secret, ...gone]), {}, "closed");
-    assert.notDeepEqual(placesOf(folder, [other]), {});
+    assert.deepEqual(positionsOf(folder, [secret, ...gone]), {}, "closed");
+    assert.notDeepEqual(positionsOf(folder, [other]), {});
   });
 
   test("the bytes of one erased row with large texts are gone from the folder", async (t) => {
@@ -126,9 +126,9 @@ suite("SQLite: the bytes of erased parts", () => {
     await fillAtRandom(ledger, 300);
     const note = `ALBATROSS ${"z".repeat(60_000)}`;
     await append(ledger, [[entry({ inputText: `{"note":"${note}"}`, sessionId: "ALBATROSS" }), []]]);
-    assert.notDeepEqual(placesOf(folder, ["ALBATROSS", "zzzzzzzzz"]), {}, "positive control");
+    assert.notDeepEqual(positionsOf(folder, ["ALBATROSS", "zzzzzzzzz"]), {}, "positive control");
     await eraseOn(ledger, { target: { session: "ALBATROSS", key: "default" }, parts: ["call", "input"] });
-    assert.deepEqual(placesOf(folder, ["ALBATROSS", "zzzzzzzzz"]), {});
+    assert.deepEqual(positionsOf(folder, ["ALBATROSS", "zzzzzzzzz"]), {});
   });
 
   test("erased bytes stay in the write-ahead log while another program reads, and the erasure says so", async (t) => {
@@ -140,10 +140,10 @@ suite("SQLite: the bytes of erased parts", () => {
     reader.prepare("SELECT count(*) FROM receipts").get();
     const erased = await eraseOn(ledger, { target: { rows: await rowsOf(ledger, secret) }, parts: everything });
     says("what-a-reader-keeps", String(erased.remains));
-    assert.ok("ledger.db-wal" in placesOf(folder, [secret]), "positive control");
+    assert.ok("ledger.db-wal" in positionsOf(folder, [secret]), "positive control");
     reader.close();
     assert.equal(await ledger.scrub(true), "clean");
-    assert.deepEqual(placesOf(folder, [secret]), {});
+    assert.deepEqual(positionsOf(folder, [secret]), {});
   });
 
   test("the next start clears erased bytes that an earlier process left", async (t) => {
@@ -154,9 +154,9 @@ suite("SQLite: the bytes of erased parts", () => {
     await enactOn(ledger, { by: "dpo", act: "erase", body: erasureBody(erases), reason: "why", erases });
     assert.equal(await ledger.scrub(false), "later", "older copies of index keys are still in their pages");
     await ledger.close();
-    assert.ok("ledger.db" in placesOf(folder, [secret]), "positive control");
+    assert.ok("ledger.db" in positionsOf(folder, [secret]), "positive control");
     const next = await openIn(t, folder);
-    assert.deepEqual(placesOf(folder, [secret]), {});
+    assert.deepEqual(positionsOf(folder, [secret]), {});
     assert.equal(await next.scrub(true), "clean");
   });
 
@@ -171,9 +171,9 @@ suite("SQLite: the bytes of erased parts", () => {
     const ledger = await openIn(t, folder);
     await fillAtRandom(ledger, 50);
     const rows = await rowsOf(ledger, secret);
-    assert.ok("ledger.db" in placesOf(folder, [`${secret} ${secret} ${secret}`]), "positive control");
+    assert.ok("ledger.db" in positionsOf(folder, [`${secret} ${secret} ${secret}`]), "positive control");
     await eraseOn(ledger, { target: { rows }, parts: everything });
-    assert.deepEqual(placesOf(folder, [secret]), {});
+    assert.deepEqual(positionsOf(folder, [secret]), {});
     assert.equal((await ledger.verify()).broken, undefined);
   });
 });

@@ -46,19 +46,19 @@ suite("SQLite: verify beside a gate", { tags: ["verify.walks-chain"] }, () => {
     await ledger.keepContract(contracts[0]);
     const many = Array.from({ length: 2000 }, () => [entry(), []] as const);
     await append(ledger, many);
-    let begun = 0;
-    const begin = async (): Promise<void> => {
-      const definition = `begun ${begun}`;
-      begun += 1;
+    let started = 0;
+    const start = async (): Promise<void> => {
+      const definition = `begun ${started}`;
+      started += 1;
       await ledger.keepCounter({ definition, through: null, unknownThrough: -1 }, []);
       await append(ledger, [[entry(), [{ counter: sha256(definition), key: "k", amount: "1" }]]]);
     };
     const { broken, rows } = await ledger.verify(async (slice) => {
-      await begin();
+      await start();
       return slice();
     });
     assert.equal(broken, undefined);
-    assert.ok(begun > 1 && rows > many.length, `${begun} counters, ${rows} rows`);
+    assert.ok(started > 1 && rows > many.length, `${started} counters, ${rows} rows`);
   });
 });
 

@@ -29,8 +29,8 @@ suite("the interval of a median", () => {
     const samples = Array.from({ length: 2000 }, () =>
       medianInterval(Array.from({ length: 50 }, () => -Math.log(1 - random()))),
     );
-    const held = samples.filter(({ low, high }) => low <= Math.LN2 && Math.LN2 <= high).length / 2000;
-    assert.ok(held > 0.93 && held < 0.99, `it contains it in ${held} of the samples`);
+    const share = samples.filter(({ low, high }) => low <= Math.LN2 && Math.LN2 <= high).length / 2000;
+    assert.ok(share > 0.93 && share < 0.99, `it contains it in ${share} of the samples`);
   });
 });
 

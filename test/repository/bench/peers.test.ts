@@ -213,9 +213,9 @@ suite("the charts of the comparison", () => {
   });
 
   test("labels that would overlap are moved apart and keep their order", () => {
-    const places = apart([100, 101, 300], 17);
-    assert.equal((places[1] ?? 0) - (places[0] ?? 0), 17);
-    assert.equal(places[2], 300);
+    const positions = apart([100, 101, 300], 17);
+    assert.equal((positions[1] ?? 0) - (positions[0] ?? 0), 17);
+    assert.equal(positions[2], 300);
   });
 });
 

@@ -164,7 +164,7 @@ test("a request to the gate contains no label and no effect, and no prompt on tr
 
 test("no contract contains a text that occurs only in attackers' calls", { skip: withoutRecorded }, () => {
   const texts = readdirSync(contracts).map((name) => readFileSync(join(contracts, name), "utf8").toLowerCase());
-  const held = (values: ReadonlySet<string>): string[] =>
+  const kept = (values: ReadonlySet<string>): string[] =>
     [...values].filter((value) => texts.some((text) => text.includes(value)));
   const [attackers, users] = [new Set<string>(), new Set<string>()];
   for (const file of ["compliant_attack", "groundtruth_injection", "mutated_attack", "groundtruth_benign"]) {
@@ -174,8 +174,8 @@ test("no contract contains a text that occurs only in attackers' calls", { skip:
   }
   const only = attackers.difference(users);
   assert.ok(only.size > 20);
-  assert.deepEqual(held(only), []);
-  assert.deepEqual(held(new Set(["past_recipients"])), ["past_recipients"], "a text that is there is found");
+  assert.deepEqual(kept(only), []);
+  assert.deepEqual(kept(new Set(["past_recipients"])), ["past_recipients"], "a text that is there is found");
 });
 
 function gather(value: unknown, into: Set<string>): void {

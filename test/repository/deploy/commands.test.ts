@@ -84,10 +84,10 @@ async function newMachine(t: TestContext): Promise<Machine> {
   const port = await freePort();
   for (const each of ["opt", "etc/systemd/system", "srv", "var/lib", "var/cache", "home"])
     mkdirSync(join(folder, each), { recursive: true });
-  const places = ["/opt/", "/etc/", "/srv/", "/var/lib/", "/var/cache/"].map(
+  const folders = ["/opt/", "/etc/", "/srv/", "/var/lib/", "/var/cache/"].map(
     (each) => [each, join(folder, each, "/")] as const,
   );
-  const shell = new Shell(t, join(folder, "home"), places, { SVC_PORT: port, SVC_LOG: "warn" });
+  const shell = new Shell(t, join(folder, "home"), folders, { SVC_PORT: port, SVC_LOG: "warn" });
   return { folder, shell, port, in: (path) => join(folder, path) };
 }
 

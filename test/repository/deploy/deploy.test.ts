@@ -299,7 +299,7 @@ test("the gate accepts the signing key that the documented openssl command makes
     const made = spawnSync("sh", ["-c", command], { cwd: folder, encoding: "utf8" });
     assert.equal(made.status, 0, command + made.stderr);
     const file = join(folder, "signing.key");
-    for (const place of [file, readFileSync(file, "utf8")]) assert.ok(await readSigningKeys(place), page);
+    for (const source of [file, readFileSync(file, "utf8")]) assert.ok(await readSigningKeys(source), page);
     chmodSync(file, 0o640);
     await assert.rejects(readSigningKeys(file), /\bmode 640\b/, "positive control: what a volume would be");
   }

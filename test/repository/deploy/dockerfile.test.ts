@@ -111,7 +111,7 @@ const closed = `mount --bind "$1" "$1" && mount -o bind,ro "$0" "$0" && mount -o
   exec setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all "$@"`;
 
 /** Returns the words that start a command in such a sandbox; undefined if this process may not make one. */
-function closedPlace(app: string, data: string): readonly string[] | undefined {
+function closedFolder(app: string, data: string): readonly string[] | undefined {
   const words = ["unshare", "--mount", "sh", "-c", closed, app, data];
   const probe = (): boolean => spawnSync("unshare", [...words.slice(1), "touch", join(data, "probe")]).status === 0;
   return nobody() !== undefined && probe() ? words : undefined;
@@ -137,7 +137,7 @@ interface Image {
 async function startImage(
   t: TestContext,
   app: string,
-  place: (data: string) => readonly string[] = () => [],
+  optionsFor: (data: string) => readonly string[] = () => [],
 ): Promise<Image> {
   const user = nobody();
   const data = join(dirname(app), "data");
@@ -150,7 +150,7 @@ async function startImage(
   );
   const path = `${dirname(process.execPath)}${delimiter}${process.env["PATH"] ?? ""}`;
   const env = { ...settings, PATH: path, SVC_HOST: "127.0.0.1", SVC_PORT: "0", SVC_DATA_DIR: data };
-  const words = place(data);
+  const words = optionsFor(data);
   const [program = "", ...args] = [...words, process.execPath, ...start.slice(1)];
   const who = words.length > 0 ? {} : user;
   const gate = spawn(program, args, { cwd: app, env, stdio: ["ignore", "pipe", "pipe"], ...who });
@@ -254,7 +254,7 @@ suite("the Dockerfile", () => {
       assert.ok(!existsSync(join(app, "node_modules", name)), `${name} is in the image`);
     let isClosed = false;
     const { env, stop } = await startImage(t, app, (data) => {
-      const words = closedPlace(app, data);
+      const words = closedFolder(app, data);
       isClosed = words !== undefined;
       return words ?? [];
     });
@@ -269,7 +269,7 @@ suite("the Dockerfile", () => {
     const data = join(openFolder(t), "data");
     mkdirSync(data);
     if (nobody() !== undefined) chownSync(data, 65_534, 65_534);
-    const [program = "", ...args] = closedPlace(app, data) ?? [];
+    const [program = "", ...args] = closedFolder(app, data) ?? [];
     if (program === "") return t.skip("this process may not mount");
     const touch = (file: string): string => spawnSync(program, [...args, "touch", file], { encoding: "utf8" }).stderr;
     assert.equal(touch(join(data, "kept")), "");

@@ -35,9 +35,9 @@ const commands = program.commands.flatMap((command) => [
 const hasRoute = (pattern: RegExp): boolean => routes.some((route) => pattern.test(route));
 const hasCommand = (pattern: RegExp): boolean => commands.some((command) => pattern.test(command));
 const hasSetting = (pattern: RegExp): boolean => settings.some(({ variable }) => pattern.test(variable));
-function inSources(place: RegExp, pattern: RegExp): boolean {
-  const here = sources.filter(({ path }) => place.test(path));
-  assert.ok(here.length > 0, `no source is at ${String(place)}: look elsewhere`);
+function inSources(pathPattern: RegExp, pattern: RegExp): boolean {
+  const here = sources.filter(({ path }) => pathPattern.test(path));
+  assert.ok(here.length > 0, `no source is at ${String(pathPattern)}: look elsewhere`);
   return here.some(({ text }) => pattern.test(text));
 }
 

@@ -105,8 +105,8 @@ suite("the commands of README.md in a shell", { tags: ["first-use-11", "first-us
     const [, withRuntime, without] = /(\d+) MB\b.*\bNode 26\b.*?\b(\d+) MB/.exec(page) ?? [];
     const sizeOf = (isCounted: (name: string) => boolean): number =>
       reachedPackages()
-        .filter(({ place, name }) => isCounted(name) && existsSync(join(root, place)))
-        .reduce((sum, { place }) => sum + megabytesIn(join(root, place)), 0);
+        .filter(({ path, name }) => isCounted(name) && existsSync(join(root, path)))
+        .reduce((sum, { path }) => sum + megabytesIn(join(root, path)), 0);
     const runtime = sizeOf((name) => name.startsWith("node-"));
     const others = sizeOf((name) => !name.startsWith("node-"));
     assert.ok(Math.abs(others - Number(without)) < 0.2 * others, `${without} MB said, ${Math.round(others)} MB found`);

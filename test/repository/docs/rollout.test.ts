@@ -64,7 +64,7 @@ function start(t: TestContext, folder: string, mode: string): Promise<Running> {
 
 async function send(gate: Running, calls: readonly object[]): Promise<readonly { readonly verdict: string }[]> {
   const answers = [];
-  for (const asked of calls) answers.push((await check(gate, asked)).json);
+  for (const body of calls) answers.push((await check(gate, body)).json);
   return answers;
 }
 
@@ -103,8 +103,8 @@ suite("docs/guides/rollout.md", () => {
     assertShown("agreement", agreement.text);
     const keyFile = join(folder, "key");
     writeFileSync(keyFile, key);
-    const asked = await replayCommand(data, { ...plain, url: enforcing.address, keyFile });
-    assert.equal(asked.text, agreement.text, "a gate gives the contracts of its older receipts too");
+    const byEnforcing = await replayCommand(data, { ...plain, url: enforcing.address, keyFile });
+    assert.equal(byEnforcing.text, agreement.text, "a gate gives the contracts of its older receipts too");
   });
 });
 
@@ -118,13 +118,13 @@ suite("the sources of receipts for replay and report", () => {
     writeFileSync(keyFile ?? "", `${key}\n`);
     writeFileSync(pages ?? "", (await ask(gate, "/receipts?kind=all&limit=1000")).text);
     writeFileSync(rules ?? "", (await ask(gate, "/rules")).text);
-    const places = [{}, { url: gate.address, keyFile }, { file: pages, rules: [rules ?? ""] }];
+    const sources = [{}, { url: gate.address, keyFile }, { file: pages, rules: [rules ?? ""] }];
     const found = await Promise.all(
-      places.map(async (place) => [
-        (await replayCommand(join(folder, "data"), { ...plain, ...place })).text,
-        (await reportCommand(join(folder, "data"), { from: "1", examples: "2", json: true, last: "11", ...place }))
+      sources.map(async (source) => [
+        (await replayCommand(join(folder, "data"), { ...plain, ...source })).text,
+        (await reportCommand(join(folder, "data"), { from: "1", examples: "2", json: true, last: "11", ...source }))
           .text,
-        (await replayCommand(join(folder, "data"), { ...plain, contract: next, last: "11", ...place })).text,
+        (await replayCommand(join(folder, "data"), { ...plain, contract: next, last: "11", ...source })).text,
       ]),
     );
     says("decided-again-as-recorded", found[0]?.[0] ?? "");

@@ -123,10 +123,10 @@ const serves = async ({ shell, env, folder }: Scene): Promise<void> => {
 
 /** Exports the ledger, and keeps its verifier's key for the page's commands. */
 const exportsTo =
-  (place: string) =>
+  (path: string) =>
   ({ shell, env }: Scene): void => {
     mkdirSync(shell.here("/srv/"), { recursive: true });
-    const [, vkey = ""] = /--key (\S+)/.exec(shell.run(`svc-gate export ${place}`)) ?? [];
+    const [, vkey = ""] = /--key (\S+)/.exec(shell.run(`svc-gate export ${path}`)) ?? [];
     env["VKEY"] = vkey;
   };
 
@@ -134,11 +134,11 @@ const exportsTo =
 async function parked({ shell }: Scene, command: string): Promise<string> {
   const page = readFileSync(join(root, "docs", "guides", "approvals.md"), "utf8");
   const asking = fencedBlocks(page).find(({ text }) => text.startsWith("curl -s http://127.0.0.1:8787/check"));
-  asked += 1;
-  const answer = JSON.parse(shell.run((asking?.text ?? "").replace('"A-2"', `"A-${asked}"`)));
+  seq += 1;
+  const answer = JSON.parse(shell.run((asking?.text ?? "").replace('"A-2"', `"A-${seq}"`)));
   return command.replace(/apr_12_\w+/, answer.approval.id);
 }
-let asked = 2;
+let seq = 2;
 
 /** The pages whose blocks are run here. */
 const runs: Readonly<Record<string, Run>> = {
@@ -237,12 +237,12 @@ const mandate = "mandate: pages\ncontracts: [contract.yaml]\n";
 const made = { programs: newFolder(), data: "" };
 
 function shellIn(t: { readonly after: (clean: () => Promise<void>) => void }, folder: string, port: string): Shell {
-  const places = [
+  const paths = [
     ["127.0.0.1:8787", `127.0.0.1:${port}`],
     ["/srv/", join(folder, "srv", "/")],
   ] as const;
   const path = [made.programs, dirname(process.execPath), process.env["PATH"] ?? ""].join(delimiter);
-  return new Shell(t, folder, places, { SVC_PORT: port, SVC_LOG: "warn", PATH: path, HOME: folder });
+  return new Shell(t, folder, paths, { SVC_PORT: port, SVC_LOG: "warn", PATH: path, HOME: folder });
 }
 
 /** Makes a ledger in which each command of the pages finds its receipts: two sessions of one key, rows 3 to 47. */
@@ -302,7 +302,7 @@ async function runBlock(scene: Scene, { before: steps = {} }: Run, commands: rea
     lines = [];
   };
   for (const command of commands) {
-    const step = Object.entries(steps).find(([beginning]) => command.startsWith(beginning))?.[1];
+    const step = Object.entries(steps).find(([start]) => command.startsWith(start))?.[1];
     const isServer = /(?:^| )(?:npm start|svc-gate serve)\b/.test(command);
     if (step !== undefined || isServer) flush();
     if (isServer) await scene.shell.serve(command, scene.env);

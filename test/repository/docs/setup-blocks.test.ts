@@ -174,13 +174,13 @@ async function setUp(t: TestContext, { agent, settings, event }: Host, page = pa
   assert.deepEqual(spawnSync("sh", ["-n"], { input: line, encoding: "utf8" }).stderr, "");
   assert.equal(await rowsBy(gate, url, agent), 0);
   const env = { HOME: home, PATH: `${dirname(process.execPath)}${delimiter}/usr/bin${delimiter}/bin` };
-  const asked = spawnSync("sh", ["-c", line], {
+  const result = spawnSync("sh", ["-c", line], {
     input: JSON.stringify(callOf(event)),
     env,
     encoding: "utf8",
     timeout: 60_000,
   });
-  assert.equal(await rowsBy(gate, url, agent), 1, `the line asks the gate: ${asked.stdout}${asked.stderr}`);
+  assert.equal(await rowsBy(gate, url, agent), 1, `the line asks the gate: ${result.stdout}${result.stderr}`);
   await gate.stop();
 }
 

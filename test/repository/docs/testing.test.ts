@@ -57,11 +57,11 @@ suite("docs/guides/testing.md", () => {
     write("shop.test.yaml", `${block("shop.test.yaml")}\n${block("more.yaml")}`);
     assert.equal((await testCommand(tests, { ...plain, min: "100" })).exitCode, 0);
 
-    const persons = `${block("anna.yaml")}${block("shop.test.yaml")}\n${block("persons.yaml")}`;
-    write("shop.test.yaml", persons);
+    const people = `${block("anna.yaml")}${block("shop.test.yaml")}\n${block("persons.yaml")}`;
+    write("shop.test.yaml", people);
     const decided = await testCommand(tests, plain);
     assert.equal(decided.exitCode, 0, decided.text);
-    write("shop.test.yaml", persons.replace("approve: anna, after: 1m", "deny: anna, after: 1m"));
+    write("shop.test.yaml", people.replace("approve: anna, after: 1m", "deny: anna, after: 1m"));
     assert.equal((await testCommand(tests, plain)).exitCode, 1, "positive control: a denied call does not run");
 
     write("shop.test.yaml", block("shop.test.yaml"));

@@ -430,8 +430,9 @@ runScenarios("AuthZEN evaluations", [
       const own = await madeKey(desk, { name: "short", scopes: ["check"] });
       const request = { ...act("look"), evaluations: Array.from({ length: limits.evaluationsMax }, () => ({})) };
       const running = batch(desk, { ...request, options: { evaluations_semantic: "deny_on_first_deny" } }, own);
-      const begun = async (): Promise<boolean> => (await ask(desk, "/receipts?key=short")).json.receipts.length > 0;
-      while (!(await begun()));
+      const hasStarted = async (): Promise<boolean> =>
+        (await ask(desk, "/receipts?key=short")).json.receipts.length > 0;
+      while (!(await hasStarted()));
       await desk.operates("/admin/keys/short/revoke", {});
       const items = await running;
       assert.ok(items.length < limits.evaluationsMax, `${items.length} were decided`);
@@ -455,15 +456,15 @@ test("tenants have the routes, and only a tenant's own key reads its document, a
   const acme = made.json.key as string;
   const read = (path: string, own: string): Promise<Answer> =>
     ask(gate, path, { headers: { authorization: own === "" ? "" : `Bearer ${own}` } });
-  const place = "/.well-known/authzen-configuration";
+  const documentPath = "/.well-known/authzen-configuration";
   const point = gate.address;
-  assert.deepEqual((await read(place, key)).json, {
+  assert.deepEqual((await read(documentPath, key)).json, {
     policy_decision_point: point,
     access_evaluation_endpoint: `${point}/access/v1/evaluation`,
     access_evaluations_endpoint: `${point}/access/v1/evaluations`,
   });
   // The first is where the standard looks.
-  for (const path of [`${place}/t/acme`, `/t/acme${place}`]) {
+  for (const path of [`${documentPath}/t/acme`, `/t/acme${documentPath}`]) {
     const { json } = await read(path, acme);
     assert.equal(json.policy_decision_point, `${point}/t/acme`);
     assert.equal(json.access_evaluation_endpoint, `${point}/t/acme/access/v1/evaluation`);
@@ -471,20 +472,24 @@ test("tenants have the routes, and only a tenant's own key reads its document, a
     assert.equal(status, 200);
   }
   for (const own of ["", key, acme]) {
-    for (const path of [`${place}/t/none`, `/t/none${place}`, ...(own === acme ? [place] : [`${place}/t/acme`])])
+    for (const path of [
+      `${documentPath}/t/none`,
+      `/t/none${documentPath}`,
+      ...(own === acme ? [documentPath] : [`${documentPath}/t/acme`]),
+    ])
       assert.equal((await read(path, own)).status, 401, path);
   }
 });
 
 test("a document is only for the gate's own names, and without tenants there is none for a tenant", async (t) => {
   const gate = await startGate(t, { contracts: { "shop.yaml": contract } });
-  const place = "/.well-known/authzen-configuration";
-  const line = `GET ${place} HTTP/1.1`;
+  const documentPath = "/.well-known/authzen-configuration";
+  const line = `GET ${documentPath} HTTP/1.1`;
   const foreign = await send(gate, requestText(line));
   assert.equal(foreign.status, 421);
   says("another Host", JSON.parse(foreign.body).detail);
   const own = await send(gate, requestText(line).replace("Host: gate", `Host: localhost:${gate.port}`));
   assert.deepEqual([own.status, JSON.parse(own.body).policy_decision_point], [200, `http://localhost:${gate.port}`]);
   // A key of the root opens no tenant's path.
-  assert.equal((await ask(gate, `${place}/t/acme`)).status, 401);
+  assert.equal((await ask(gate, `${documentPath}/t/acme`)).status, 401);
 });

@@ -100,7 +100,7 @@ async function campaign(
   await allServe(gates);
   const urls = gates.map(({ replica }) => replica.url);
   const load = new Load({ urls, dice: new Dice(seed + 1), pauseMs, accounts: "a", key: apiKey });
-  const begun = performance.now();
+  const startedAt = performance.now();
   load.start(clients);
   const edit = reloading(mandate, gates, new Dice(seed + 2));
   const happened = await happen({ cluster, gates, ...spans[length] }, options, dice, load);
@@ -124,13 +124,13 @@ async function campaign(
     refused: countOf(results.flatMap((each) => (each.kind === "refused" ? [each.code] : []))),
     cut: results.filter(({ kind }) => kind === "cut").length,
     slowestMs: Math.round(load.slowestMs),
-    seconds: Math.round((performance.now() - begun) / 1000),
+    seconds: Math.round((performance.now() - startedAt) / 1000),
     ends: gates.flatMap(({ replica }) => replica.ends),
     after: after.answered,
   };
 }
 
-interface Place {
+interface RunSetup {
   readonly cluster: Cluster;
   readonly folder: string;
   readonly mandate: string;
@@ -144,7 +144,7 @@ interface Place {
  */
 async function startReplica(
   at: number,
-  { cluster, folder, mandate, dice, options }: Place,
+  { cluster, folder, mandate, dice, options }: RunSetup,
 ): Promise<Field["gates"][number]> {
   const { line, url } = await cluster.addLine();
   const own = join(folder, String(at));
@@ -187,12 +187,12 @@ async function happen(
     const name = waiting[at];
     if (name === undefined) break;
     if (signal?.aborted === true) break;
-    const begun = performance.now();
+    const startedAt = performance.now();
     await enough(load, answersBetween);
     await wait(dice.between(...betweenMs));
     while (underWay.size >= togetherMax) await Promise.race(underWay);
     say(
-      `${at + 1}/${waiting.length} ${name}; ${load.answered} answered, ${Math.round(performance.now() - begun)} ms since the last`,
+      `${at + 1}/${waiting.length} ${name}; ${load.answered} answered, ${Math.round(performance.now() - startedAt)} ms since the last`,
     );
     const failure = (failures[name] as (typeof failures)[string])(field, dice);
     const transaction = exclusive.has(name) ? serversTurn : Promise.resolve();

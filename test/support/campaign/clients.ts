@@ -62,9 +62,9 @@ export class Load {
     const id = `${account}.${call}`;
     const amount = Math.floor(dice.between(1, 700)) / 100;
     const body = JSON.stringify({ tool_name: "spend", tool_input: { id, account, amount }, session_id: session });
-    const begun = performance.now();
+    const startedAt = performance.now();
     const results = await ask(`${dice.oneOf(urls)}/check`, { agent, key, id, body });
-    this.slowestMs = Math.max(this.slowestMs, performance.now() - begun);
+    this.slowestMs = Math.max(this.slowestMs, performance.now() - startedAt);
     this.results.push(results);
     if (results.kind === "answered") this.answered += 1;
     // Nobody listens there at the moment: the next may be another.

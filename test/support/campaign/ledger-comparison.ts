@@ -294,8 +294,8 @@ class LedgerComparison {
     };
   }
 
-  #require(holds: boolean, problem: string): void {
-    if (!holds && this.#problems.length < problemsMax) this.#problems.push(problem);
+  #require(isTrue: boolean, problem: string): void {
+    if (!isTrue && this.#problems.length < problemsMax) this.#problems.push(problem);
   }
 }
 

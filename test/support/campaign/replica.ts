@@ -79,9 +79,9 @@ export class Replica {
 
   /** Puts the present content of its files in force. */
   async reload(): Promise<void> {
-    const asked = this.#process;
+    const running = this.#process;
     // A starting gate does not handle the signal yet, and would end.
-    if (await this.isServing()) asked?.kill("SIGHUP");
+    if (await this.isServing()) running?.kill("SIGHUP");
   }
 
   async isServing(): Promise<boolean> {

@@ -49,12 +49,12 @@ const mutatedForAll = new Set<string>();
  */
 export function control(title: string, ...[options, body]: [Body] | [TestOptions, Body]): void {
   const [given, run] = typeof options === "function" ? [{}, options] : [options, body as Body];
-  const [place, file] = placeOfCall();
+  const [location, file] = locateCall();
   const name = ownName(file, title);
   const isFresh = fresh[file]?.includes(name) === true;
   const own: Control = { file, title: name, state: isFresh ? "fresh" : "not run", mutated: new Set() };
   controls.push(own);
-  const tags = [...(given.tags ?? []), `at:${place}`, `of:${file}`];
+  const tags = [...(given.tags ?? []), `at:${location}`, `of:${file}`];
   void test(title, { ...given, tags, ...(isFresh && { skip: freshReason }) }, (t) =>
     running.run(own, async () => {
       await run(t);
@@ -67,7 +67,7 @@ export function control(title: string, ...[options, body]: [Body] | [TestOptions
  * For Node, each control is in this file. Returns where `control` was called, as a line, a column and a path, and the
  * test's file: one process may run several files.
  */
-function placeOfCall(): readonly [place: string, file: string] {
+function locateCall(): readonly [place: string, file: string] {
   const sites = getCallSites(50).slice(2);
   const { scriptName = "", lineNumber = 1, columnNumber = 1 } = sites[0] ?? {};
   const script = sites.find((site) => site.scriptName.endsWith(".test.ts"))?.scriptName ?? process.argv[1] ?? "";
@@ -86,7 +86,7 @@ interface TestEvent {
 }
 
 /** Gives an event the position where the control was called, for the list of failed tests. */
-export function correctPlace(event: TestEvent): void {
+export function correctLocation(event: TestEvent): void {
   const [, line, column, path] = tagged(event, /^at:(\d+):(\d+):(.*)$/) ?? [];
   if (path !== undefined) Object.assign(event, { file: path, line: Number(line), column: Number(column) });
 }
@@ -118,8 +118,8 @@ function posix(path: string): string {
   return relative(process.cwd(), path).split(sep).join("/");
 }
 
-function freshIn(place: string): Titles {
-  const list = join(place, freshName);
+function freshIn(location: string): Titles {
+  const list = join(location, freshName);
   return existsSync(list) ? (JSON.parse(readFileSync(list, "utf8")) as Titles) : {};
 }
 

@@ -7,7 +7,7 @@ import {
   edited,
   flipped,
   foreignKey,
-  holds,
+  isTrue,
   key,
   log,
   long,
@@ -37,28 +37,32 @@ const hinted = (change: (text: string) => string | Buffer): Files =>
   edited(actFiles, "log.json", (bytes) => Buffer.from(change(bytes.toString())));
 
 export const good: readonly ExportCase[] = [
-  oneCase("good: acts and erased parts", actFiles, holds(12)),
-  oneCase("good: 300 rows", longFiles, holds(300, plain)),
-  oneCase("good: the worked rows", workedFiles, holds(11, { erased_parts: 0 }), { keys: [workedKey.vkey] }),
-  oneCase("good: inputs that were not kept whole", cutFiles, holds(8, { contracts: 1, erased_parts: 3 })),
-  oneCase("good: no row", exportFiles(plan([], { contracts: [] })), holds(0, { contracts: 0, erased_parts: 0 })),
-  ...[1, 2, 255, 256, 257].map((rows) => oneCase(`good: ${rows} row(s)`, long(rows), holds(rows, plain))),
+  oneCase("good: acts and erased parts", actFiles, isTrue(12)),
+  oneCase("good: 300 rows", longFiles, isTrue(300, plain)),
+  oneCase("good: the worked rows", workedFiles, isTrue(11, { erased_parts: 0 }), { keys: [workedKey.vkey] }),
+  oneCase("good: inputs that were not kept whole", cutFiles, isTrue(8, { contracts: 1, erased_parts: 3 })),
+  oneCase("good: no row", exportFiles(plan([], { contracts: [] })), isTrue(0, { contracts: 0, erased_parts: 0 })),
+  ...[1, 2, 255, 256, 257].map((rows) => oneCase(`good: ${rows} row(s)`, long(rows), isTrue(rows, plain))),
   oneCase(
     "good: signed by the key before and the key after a rotation, both given",
     signed({ signers: [newKey, key] }),
-    holds(12, { signed_by: 2 }),
+    isTrue(12, { signed_by: 2 }),
     {
       keys: [key.vkey, newKey.vkey],
     },
   ),
-  oneCase("good: two signatures, one key given", signed({ signers: [newKey, key] }), holds(12), {
+  oneCase("good: two signatures, one key given", signed({ signers: [newKey, key] }), isTrue(12), {
     keys: [newKey.vkey],
   }),
-  oneCase("good: another's signature beside the log's", signed({ signers: [foreignKey, strangerKey, key] }), holds(12)),
+  oneCase(
+    "good: another's signature beside the log's",
+    signed({ signers: [foreignKey, strangerKey, key] }),
+    isTrue(12),
+  ),
   oneCase(
     "good: two witnesses, both given",
     signed({ signers: [key, witness, otherWitness] }),
-    holds(12, { cosigned_by: 2 }),
+    isTrue(12, { cosigned_by: 2 }),
     {
       witnesses: [otherWitness.vkey, witness.vkey],
     },
@@ -66,16 +70,16 @@ export const good: readonly ExportCase[] = [
   oneCase(
     "good: a witness's line stands twice",
     signed({ signers: [key, witness, witness] }),
-    holds(12, { cosigned_by: 1 }),
+    isTrue(12, { cosigned_by: 1 }),
     {
       witnesses: [witness.vkey],
     },
   ),
-  oneCase("good: a witness that nobody gave", signed({ signers: [key, witness] }), holds(12)),
+  oneCase("good: a witness that nobody gave", signed({ signers: [key, witness] }), isTrue(12)),
   oneCase(
     "good: 64 signatures",
     noted((text) => text + strange("example.net/w").repeat(63)),
-    holds(12),
+    isTrue(12),
   ),
   oneCase(
     "good: names without a space of Unicode",
@@ -83,14 +87,14 @@ export const good: readonly ExportCase[] = [
       (text) =>
         text + ["\ufeff", "\u200b", "\u180e", "\u007f", "\u009f"].map((letter) => strange(`a${letter}b`)).join(""),
     ),
-    holds(12),
+    isTrue(12),
   ),
-  oneCase("good: the key of log.json, none is given", actFiles, holds(12), { keys: [] }),
-  oneCase("good: a witness that did not sign", signed({}), holds(12), { witnesses: [witness.vkey] }),
+  oneCase("good: the key of log.json, none is given", actFiles, isTrue(12), { keys: [] }),
+  oneCase("good: a witness that did not sign", signed({}), isTrue(12), { witnesses: [witness.vkey] }),
   oneCase(
     "good: a line after the third",
     resigned((note) => `${note}an extension\n`),
-    holds(12),
+    isTrue(12),
   ),
   oneCase(
     "good: a text that was exported before it was erased",
@@ -102,7 +106,7 @@ export const good: readonly ExportCase[] = [
         ),
       ),
     ),
-    holds(12, { erased_parts: 10 }),
+    isTrue(12, { erased_parts: 10 }),
   ),
 ];
 

@@ -13,7 +13,7 @@ import {
   linesChanged,
   log,
   oneCase,
-  placeIn,
+  positionIn,
   plan,
   planned,
   type ExportCase,
@@ -100,7 +100,7 @@ export const evidenceCases: readonly ExportCase[] = [
     edited(
       linesChanged((lines) => lines.splice(11, 1)),
       bundle,
-      (bytes) => flipped(bytes, placeIn(12, "{"), 0),
+      (bytes) => flipped(bytes, positionIn(12, "{"), 0),
     ),
     { row: 12, code: "evidence" },
   ),

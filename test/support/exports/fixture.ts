@@ -185,8 +185,8 @@ export interface ExportPlan {
 }
 
 /** Returns the `.p/<W>` and the three digits of a tile or bundle of 256; these exports have fewer than 1000 of them. */
-const numbered = (place: number, width: number): string =>
-  `${String(place).padStart(3, "0")}${width === 256 ? "" : `.p/${width}`}`;
+const numbered = (index: number, width: number): string =>
+  `${String(index).padStart(3, "0")}${width === 256 ? "" : `.p/${width}`}`;
 
 /** Returns all files of an export. */
 export function exportFiles({ log, rows, contracts, signers, size, root, checkpoint }: ExportPlan): Files {
@@ -196,16 +196,16 @@ export function exportFiles({ log, rows, contracts, signers, size, root, checkpo
     const hashes = Array.from({ length: Math.floor(rows.length / span) }, (_, at) =>
       treeHash(leaves.slice(at * span, (at + 1) * span)),
     );
-    for (const [place, tile] of byWidth(hashes))
-      files.set(`tile/${level}/${numbered(place, tile.length)}`, Buffer.concat(tile));
+    for (const [index, tile] of byWidth(hashes))
+      files.set(`tile/${level}/${numbered(index, tile.length)}`, Buffer.concat(tile));
   }
-  for (const [place, bundle] of byWidth(rows)) {
+  for (const [index, bundle] of byWidth(rows)) {
     files.set(
-      `tile/entries/${numbered(place, bundle.length)}`,
+      `tile/entries/${numbered(index, bundle.length)}`,
       Buffer.concat(bundle.flatMap(({ leaf }) => entry(leaf))),
     );
     files.set(
-      `evidence/${numbered(place, bundle.length)}`,
+      `evidence/${numbered(index, bundle.length)}`,
       Buffer.from(bundle.map(({ evidence }) => `${evidence}\n`).join("")),
     );
   }

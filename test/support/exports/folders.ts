@@ -13,7 +13,7 @@ import {
   longRows,
   moved,
   oneCase,
-  placeIn,
+  positionIn,
   plan,
   planned,
   second,
@@ -26,12 +26,12 @@ import {
 export const folders: readonly ExportCase[] = [
   oneCase(
     "tile: one bit of a leaf",
-    edited(actFiles, bundle, (bytes) => flipped(bytes, placeIn(7, "note.add"), 0)),
+    edited(actFiles, bundle, (bytes) => flipped(bytes, positionIn(7, "note.add"), 0)),
     { row: 7, code: "tile" },
   ),
   oneCase(
     "prev: one bit of it",
-    edited(actFiles, bundle, (bytes) => flipped(bytes, placeIn(7, '"prev":"') + 8, 0)),
+    edited(actFiles, bundle, (bytes) => flipped(bytes, positionIn(7, '"prev":"') + 8, 0)),
     { row: 7, code: "prev" },
   ),
   oneCase(

@@ -215,7 +215,7 @@ export const bases: ReadonlyMap<string, Files> = new Map([
   ["uses", useFiles],
 ]);
 
-export const holds = (
+export const isTrue = (
   rows: number,
   over: Partial<Record<"contracts" | "erased_parts" | "signed_by" | "cosigned_by", number>> = {},
 ): Expected => ({
@@ -298,7 +298,7 @@ export function entriesChanged(change: (leaves: Buffer[]) => void): Files {
 export const bundle = "tile/entries/000.p/12";
 export const evidence = "evidence/000.p/12";
 export const tile = "tile/0/000.p/12";
-export const placeIn = (row: number, text: string): number => {
+export const positionIn = (row: number, text: string): number => {
   const before = actRows.slice(0, row - 1).reduce((sum, { leaf }) => sum + 2 + leaf.length, 0);
   return before + 2 + (actRows[row - 1]?.leaf.indexOf(text) ?? 0);
 };

@@ -5,7 +5,7 @@ import {
   edited,
   eraseBody,
   evidence,
-  holds,
+  isTrue,
   log,
   memberFiles,
   memberPlans,
@@ -39,37 +39,37 @@ const named = (name: string): string => disclosed(12, name, '"x"').disclosure;
 const erasedAs = (name: string): string => `!${disclosed(12, name, '"x"').digest}${name}`;
 
 const good: readonly ExportCase[] = [
-  oneCase("sensitive members, and rows that say what was erased of them", memberFiles, holds(12, counted(allErased))),
+  oneCase("sensitive members, and rows that say what was erased of them", memberFiles, isTrue(12, counted(allErased))),
   oneCase(
     "a member that a row names is there",
     withRow(2, { erased: ["reason", "outcome"] }),
-    holds(12, counted(allErased - 1)),
+    isTrue(12, counted(allErased - 1)),
   ),
   oneCase(
     "a row names a member that no row has",
     withRow(4, { values: { input: eraseBody([email, "input.customer.name", "outcome", "reason"], [[2, 2]]) } }),
-    holds(12, counted(allErased)),
+    isTrue(12, counted(allErased)),
   ),
   oneCase(
     "an act with a member, which nothing reads",
     withParts(7, (parts) => parts.push(named("input.parts"))),
-    holds(12, counted(allErased)),
+    isTrue(12, counted(allErased)),
   ),
   oneCase(
     "a reference to nothing",
     withRow(12, { values: { input: '{"...":"AAAA"}' } }),
-    holds(12, counted(allErased)),
+    isTrue(12, counted(allErased)),
   ),
   ...["input.a", "platform.Z9_", "input._", `input${".a1".repeat(60)}`].flatMap((name) => [
     oneCase(
       `a member ${name.slice(0, 20)}`,
       withParts(12, (parts) => parts.push(named(name))),
-      holds(12, counted(allErased)),
+      isTrue(12, counted(allErased)),
     ),
   ]),
 ];
 
-function counted(erased: number): Parameters<typeof holds>[1] {
+function counted(erased: number): Parameters<typeof isTrue>[1] {
   return { erased_parts: erased };
 }
 

@@ -1,6 +1,6 @@
 /** Results of tools: leaves with contradicting members, missing checks, and erased parts. */
 import { type Files, type RowPlan } from "./fixture.ts";
-import { holds, oneCase, planned, resultFiles, resultPlans, type ExportCase } from "./ground.ts";
+import { isTrue, oneCase, planned, resultFiles, resultPlans, type ExportCase } from "./ground.ts";
 
 /** The rows of results, with one row changed. */
 const other = (row: number, over: RowPlan): Files => planned(row, over, resultPlans);
@@ -44,11 +44,11 @@ const wrongChecks: readonly (readonly [name: string, files: Files, row?: number]
 const good = { erased_parts: 3 };
 
 export const resultCases: readonly ExportCase[] = [
-  oneCase("good: results of tools", resultFiles, holds(10, good)),
+  oneCase("good: results of tools", resultFiles, isTrue(10, good)),
   oneCase(
     "good: a result of a call that was blocked",
     other(1, { members: { verdict: "BLOCK", answered: "BLOCK" } }),
-    holds(10, good),
+    isTrue(10, good),
   ),
   ...wrongLeaves.map(([name, row, from, to]) => {
     const files = written(row, (text) => text.replace(from.includes("[^") ? new RegExp(from) : from, to));
@@ -63,7 +63,7 @@ export const resultCases: readonly ExportCase[] = [
   }),
   oneCase("erasure: the effects of a result", other(6, { erased: ["effects"] }), { row: 6, code: "erasure" }),
   oneCase("good: a result whose call and input were erased", other(6, { erased: ["call", "input"] }), {
-    ...holds(10, { erased_parts: 5 }),
+    ...isTrue(10, { erased_parts: 5 }),
   }),
   oneCase(
     "digest: another digest in a result",

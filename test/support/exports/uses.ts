@@ -1,6 +1,6 @@
 /** Uses of approvals: answers that are more lenient than their verdicts, and rows that say which approval permits them. */
 import { type Files, type RowPlan } from "./fixture.ts";
-import { holds, oneCase, planned, usePlans, useFiles, type ExportCase } from "./ground.ts";
+import { isTrue, oneCase, planned, usePlans, useFiles, type ExportCase } from "./ground.ts";
 
 const other = (row: number, over: RowPlan): Files => planned(row, over, usePlans);
 const uses = (input: string): Files => other(4, { values: { input } });
@@ -53,10 +53,10 @@ const wrongGrants: readonly (readonly [name: string, input: string])[] = [
 ];
 
 export const useCases: readonly ExportCase[] = [
-  oneCase("good: two checks that used one approval each", useFiles, holds(6, good)),
-  ...rightGrants.map(([name, input]) => oneCase(`good: two checks ${name}`, uses(input), holds(6, good))),
+  oneCase("good: two checks that used one approval each", useFiles, isTrue(6, good)),
+  ...rightGrants.map(([name, input]) => oneCase(`good: two checks ${name}`, uses(input), isTrue(6, good))),
   ...wrongGrants.map(([name, input]) => oneCase(`use: a row ${name}`, uses(input), { row: 4, code: "use" })),
-  ...rightAnswers.map(([name, members]) => oneCase(`good: ${name}`, other(5, { members }), holds(6, good))),
+  ...rightAnswers.map(([name, members]) => oneCase(`good: ${name}`, other(5, { members }), isTrue(6, good))),
   ...wrongAnswers.map(([name, members]) =>
     oneCase(`use: ${name}, and no row names it`, other(5, { members }), { row: 5, code: "use" }),
   ),

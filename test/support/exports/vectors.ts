@@ -97,23 +97,23 @@ export function readVectors(): readonly Vector[] {
 }
 
 /** Makes the folder of a case. */
-export function placeVector({ base, changes }: Vector, folder: string): void {
+export function writeVector({ base, changes }: Vector, folder: string): void {
   const from = join(vectorFolder, base);
   cpSync(from, folder, { recursive: true });
   for (const change of changes) {
     if ("remove" in change) rmSync(join(folder, change.remove));
     else if ("copy" in change)
-      placeFile(join(folder, change.to), readFileSync(join(from, change.copy)).subarray(0, change.bytes));
+      writeFile(join(folder, change.to), readFileSync(join(from, change.copy)).subarray(0, change.bytes));
     else {
       const file = join(folder, change.edit);
       const before = existsSync(file) ? readFileSync(file) : Buffer.alloc(0);
       const { at, cut, put } = change;
-      placeFile(file, Buffer.concat([before.subarray(0, at), Buffer.from(put, "base64"), before.subarray(at + cut)]));
+      writeFile(file, Buffer.concat([before.subarray(0, at), Buffer.from(put, "base64"), before.subarray(at + cut)]));
     }
   }
 }
 
-function placeFile(file: string, bytes: Buffer): void {
+function writeFile(file: string, bytes: Buffer): void {
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, bytes);
 }
@@ -132,7 +132,7 @@ export function filesOf(folder: string): Files {
 function writeVectors(): void {
   rmSync(vectorFolder, { recursive: true, force: true });
   for (const [base, files] of bases)
-    for (const [path, bytes] of files) placeFile(join(vectorFolder, base, path), bytes);
+    for (const [path, bytes] of files) writeFile(join(vectorFolder, base, path), bytes);
   writeFileSync(join(vectorFolder, "cases.json"), vectorsText());
   writeFileSync(join(vectorFolder, "proofs.json"), proofsText());
   writeFileSync(join(vectorFolder, "cut-inputs.json"), cutInputsText());

@@ -9,7 +9,7 @@ import type { Mutation } from "../mutation/mutate.ts";
 import { decisionProblem, statesOf, type Answered as Decision } from "../simulation/approvers.ts";
 import { chainProblem } from "../simulation/inspect.ts";
 import { hashOf, type Row } from "../simulation/rows.ts";
-import { placeIn, type Place } from "./place.ts";
+import { setupIn, type Setup } from "./setup.ts";
 
 const mandate = `mandate: approvals
 contracts: [approvals.yaml]
@@ -33,8 +33,8 @@ rules:
 `;
 
 /** Returns a set-up whose gate lets people decide every call. */
-export function placeOfApprovals(folder: string, changes: readonly Mutation[] = []): Place {
-  const { data, settings } = placeIn(folder, { changes });
+export function setupOfApprovals(folder: string, changes: readonly Mutation[] = []): Setup {
+  const { data, settings } = setupIn(folder, { changes });
   writeFileSync(join(folder, "approvals.yaml"), contract);
   writeFileSync(join(folder, "mandate.yaml"), mandate);
   return { data, settings: { ...settings, SVC_MANDATE: join(folder, "mandate.yaml"), SVC_PIN: join(folder, "pin") } };

@@ -5,7 +5,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { startGate, type Exit, type GateProcess } from "../gate-process.ts";
 import type { Mutation } from "../mutation/mutate.ts";
 import { Load } from "./load.ts";
-import { examine, placeIn, type Place } from "./place.ts";
+import { examine, setupIn, type Setup } from "./setup.ts";
 
 /**
  * Faults between process and kernel: strace makes one system call of the running gate fail, or kills the gate at it.
@@ -104,14 +104,14 @@ async function live(gate: GateProcess, load: Load): Promise<"ended" | "stopped">
 }
 
 interface Tracing {
-  readonly place: Place;
+  readonly setup: Setup;
   /** The file for strace's output. */
   readonly trace: string;
 }
 
-function straced({ place, trace }: Tracing, options: readonly string[]) {
+function straced({ setup, trace }: Tracing, options: readonly string[]) {
   const prefix = ["strace", "-D", "-f", "-y", "-ttt", "-o", trace, ...options];
-  return { prefix, settings: { ...place.settings, ...oneThread } };
+  return { prefix, settings: { ...setup.settings, ...oneThread } };
 }
 
 /** Returns every call of a run on the files of the data folder, in the order of files. */
@@ -119,7 +119,7 @@ export async function survey(folder: string): Promise<readonly CallPoint[]> {
   const tracing = tracingIn(folder, []);
   const gate = await startGate(straced(tracing, ["-e", `trace=${changing},${reading}`, "--seccomp-bpf"]));
   await live(gate, new Load());
-  const data = realpathSync(tracing.place.data);
+  const data = realpathSync(tracing.setup.data);
   const counted = new Map<string, number>();
   for (const line of readFileSync(tracing.trace, "utf8").split("\n")) {
     const { thread, call, path } = /^(?<thread>\d+) +\S+ (?<call>\w+)\((?<path>.*)$/.exec(line)?.groups ?? {};
@@ -150,7 +150,7 @@ function fileOf(text: string, data: string): string | undefined {
 }
 
 function tracingIn(folder: string, changes: readonly Mutation[]): Tracing {
-  return { place: placeIn(folder, { changes: [...hurried, ...changes] }), trace: join(folder, "trace") };
+  return { setup: setupIn(folder, { changes: [...hurried, ...changes] }), trace: join(folder, "trace") };
 }
 
 /** Returns the faults that a call can have: a read never lacks space. */
@@ -167,8 +167,8 @@ export async function inject(
 ): Promise<Injected> {
   const { call, file, instance } = point;
   const tracing = tracingIn(folder, changes);
-  const { place, trace } = tracing;
-  const path = join(realpathSync(folder), basename(place.data), file === "." ? "" : file).replace(/\/$/, "");
+  const { setup, trace } = tracing;
+  const path = join(realpathSync(folder), basename(setup.data), file === "." ? "" : file).replace(/\/$/, "");
   // Killed at its entry, so the call does not happen. With --seccomp-bpf, strace 6.1 forgets the signal.
   const what = fault === "SIGKILL" ? "signal=KILL" : `error=${fault}`;
   const options = [
@@ -187,7 +187,7 @@ export async function inject(
     (error: Error) => ({ end: "refused" as const, exit: exitOf(error), said: error.message }),
   );
   const at = injectedAt(readFileSync(trace, "utf8"), fault);
-  const answeredAfter = at === undefined ? 0 : load.answers.filter(({ asked }) => asked > at).length;
+  const answeredAfter = at === undefined ? 0 : load.answers.filter(({ askedAt }) => askedAt > at).length;
   const outcome = {
     ...point,
     ...life,
@@ -196,7 +196,7 @@ export async function inject(
     answered: load.answers.length,
     answeredAfter,
   };
-  return { ...outcome, wrong: await wrongWith(outcome, load, placeIn(folder)) };
+  return { ...outcome, wrong: await wrongWith(outcome, load, setupIn(folder)) };
 }
 
 /** Returns the time of the fault in milliseconds since the epoch; undefined if it did not occur. */
@@ -223,7 +223,7 @@ function underWay({ file }: CallPoint): number {
   return file === "." || /^(?:head\.pin|checkpoint)/.test(file) ? 1 : 0;
 }
 
-async function wrongWith(outcome: Omit<Injected, "wrong">, load: Load, whole: Place): Promise<string[]> {
+async function wrongWith(outcome: Omit<Injected, "wrong">, load: Load, whole: Setup): Promise<string[]> {
   const wrong: string[] = [];
   const { answeredAfter, end, exit, fault, happened, said } = outcome;
   if (happened && fault !== "SIGKILL" && harmless(outcome) === undefined) {

@@ -8,7 +8,7 @@ export interface Answered {
   readonly hash: string;
   readonly verdict: string;
   /** When the call was sent, in milliseconds since the epoch. */
-  readonly asked: number;
+  readonly askedAt: number;
   /** When the whole answer had arrived, in nanoseconds of the clock that all processes of the machine share. */
   readonly heard: bigint;
 }
@@ -99,7 +99,7 @@ export class Load {
 }
 
 function ask(url: string, agent: Agent, body: string): Promise<Answered | Refused> {
-  const asked = Date.now();
+  const sentAt = Date.now();
   return new Promise((resolve, reject) => {
     const headers = {
       authorization: `Bearer ${apiKey}`,
@@ -115,7 +115,7 @@ function ask(url: string, agent: Agent, body: string): Promise<Answered | Refuse
         const said = JSON.parse(Buffer.concat(chunks).toString());
         const status = response.statusCode ?? 0;
         if (status !== 200) resolve({ status, code: String(said.code) });
-        else resolve({ seq: said.receipt.seq, hash: said.receipt.hash, verdict: said.verdict, asked, heard });
+        else resolve({ seq: said.receipt.seq, hash: said.receipt.hash, verdict: said.verdict, askedAt: sentAt, heard });
       });
     });
     asking.on("error", reject);

@@ -20,7 +20,7 @@ import type { Dice } from "../campaign/random.ts";
 import { startGate } from "../gate-process.ts";
 import type { Mutation } from "../mutation/mutate.ts";
 import { Load, type Answered } from "./load.ts";
-import { examine, placeIn } from "./place.ts";
+import { examine, setupIn } from "./setup.ts";
 
 /**
  * Power cuts. A gate's data folder is on a file system on a loop device on our own disk (disk.ts), which logs the
@@ -136,9 +136,9 @@ function cutsOf(
   { cutsOfSession, dice, fates = allFates }: PowerCutOptions,
 ): readonly { at: number; fate: Unflushed }[] {
   const last = records - 1;
-  const places = new Set([last]);
-  while (places.size < Math.min(cutsOfSession, left, records)) places.add(Math.floor(dice.roll() * last));
-  const ordered = [...places].toSorted((one, other) => one - other);
+  const points = new Set([last]);
+  while (points.size < Math.min(cutsOfSession, left, records)) points.add(Math.floor(dice.roll() * last));
+  const ordered = [...points].toSorted((one, other) => one - other);
   return ordered.map((at) => ({ at, fate: dice.oneOf(fates) }));
 }
 
@@ -183,7 +183,7 @@ async function underLoad(
     await Promise.race([once(disk, "message"), ended.then(() => Promise.reject(new Error("the disk did not start")))]);
     const options = ["loop", ...(mountOptions === undefined ? [] : [mountOptions])].join(",");
     await runBeside("mount", "-t", fileSystem, "-o", options, device, mounted);
-    const { settings } = placeIn(folder, { data: join(mounted, "data"), changes });
+    const { settings } = setupIn(folder, { data: join(mounted, "data"), changes });
     const gate = await startGate({ settings });
     const working = load.run(gate.url, clients);
     await wait(loadMs);
@@ -310,8 +310,8 @@ async function afterReboot(
   const further = new Load();
   try {
     run("mount", "-t", fileSystem, "-o", "loop", image, mounted);
-    const place = placeIn(folder, { data: join(mounted, "data"), changes });
-    const { lost } = await examine(place, required, further);
+    const setup = setupIn(folder, { data: join(mounted, "data"), changes });
+    const { lost } = await examine(setup, required, further);
     return { lost: lost.length, answers: further.answers, problem: undefined };
   } catch (error) {
     return { lost: 0, answers: further.answers, problem: (error as Error).message };

@@ -10,13 +10,13 @@ import type { TestContext } from "node:test";
  * @returns its folder; undefined if this process cannot make or mount one
  */
 export function smallDisk(t: TestContext, mebibytes: number, kind: "tmpfs" | "ext4" = "tmpfs"): string | undefined {
-  const place = mkdtempSync(join(tmpdir(), "svc-gate-disk-"));
-  const folder = join(place, "disk");
+  const mountPoint = mkdtempSync(join(tmpdir(), "svc-gate-disk-"));
+  const folder = join(mountPoint, "disk");
   mkdirSync(folder);
   const isMounted = process.getuid?.() === 0 && (kind === "tmpfs" ? mountMemory : mountImage)(folder, mebibytes);
   t.after(() => {
     if (isMounted) spawnSync("umount", ["-l", folder]);
-    rmSync(place, { recursive: true, force: true });
+    rmSync(mountPoint, { recursive: true, force: true });
   });
   return isMounted ? folder : undefined;
 }

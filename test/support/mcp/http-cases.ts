@@ -74,8 +74,8 @@ function answer(request: IncomingMessage, response: ServerResponse, body: string
   if (request.method === "DELETE") return void response.writeHead(204).end();
   if (request.method === "GET") {
     response.writeHead(200, { "content-type": "text/event-stream" });
-    const asked = '{"resultType":"input_required","requestState":"s","inputRequests":{}}';
-    const repeated = request.headers["last-event-id"] === "9" ? asked : '{"content":[]}';
+    const question = '{"resultType":"input_required","requestState":"s","inputRequests":{}}';
+    const repeated = request.headers["last-event-id"] === "9" ? question : '{"content":[]}';
     return void response.end(`id: 8\nretry: 100\ndata: {"jsonrpc":"2.0","id":3,"result":${repeated}}\n\n`);
   }
   const { id, method, params } = JSON.parse(body);
@@ -158,7 +158,7 @@ async function startBench(
   const port = Number(new URL(listening.address).port);
   const request: Bench["ask"] = (method, path, headers, body) =>
     new Promise((resolve, reject) => {
-      const asked = send({ host: "127.0.0.1", port, method, path, headers }, (response) => {
+      const outgoing = send({ host: "127.0.0.1", port, method, path, headers }, (response) => {
         let text = "";
         response.on("data", (piece) => (text += String(piece)));
         response.on("error", reject);
@@ -166,8 +166,8 @@ async function startBench(
           resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: parsed(text) }),
         );
       });
-      asked.on("error", reject);
-      asked.end(body);
+      outgoing.on("error", reject);
+      outgoing.end(body);
     });
   const post: Bench["post"] = (body, headers = {}) =>
     request("POST", "/mcp", { ...keyed, ...headers }, typeof body === "string" ? body : JSON.stringify(body));
@@ -263,13 +263,16 @@ export const httpCases: Readonly<Record<string, HttpRun>> = {
   },
   "H13: a stream can be taken up in its session": async (t, options) => {
     const bench = await startBench(t, options);
-    const begun = await bench.post({
+    const started = await bench.post({
       jsonrpc: "2.0",
       id: 1,
       method: "initialize",
       params: { protocolVersion: "2025-11-25", capabilities: {} },
     });
-    const session = { "mcp-session-id": String(begun.headers["mcp-session-id"]), "mcp-protocol-version": "2025-11-25" };
+    const session = {
+      "mcp-session-id": String(started.headers["mcp-session-id"]),
+      "mcp-protocol-version": "2025-11-25",
+    };
     assert.equal(session["mcp-session-id"], "s-1");
     const first = await bench.call(3, session, { _meta: {} });
     assert.equal(first.text, "id: 7\nretry: 50\ndata: \n\n");
@@ -298,21 +301,21 @@ export const httpCases: Readonly<Record<string, HttpRun>> = {
   },
   "H15: a caller that leaves ends the call at the server": async (t, options) => {
     const bench = await startBench(t, options);
-    const asked = send({ host: "127.0.0.1", port: bench.port, method: "POST", path: "/mcp", headers: keyed });
-    asked.on("error", () => undefined);
-    asked.end(JSON.stringify(callOf(8)));
-    await once(asked, "response");
-    asked.destroy();
+    const outgoing = send({ host: "127.0.0.1", port: bench.port, method: "POST", path: "/mcp", headers: keyed });
+    outgoing.on("error", () => undefined);
+    outgoing.end(JSON.stringify(callOf(8)));
+    await once(outgoing, "response");
+    outgoing.destroy();
     await eventually("the end at the server", () => bench.seen.at(-1)?.isAborted === true, options?.patienceMs);
   },
   "H16: a caller that leaves while a person decides has not made the call": async (t, options) => {
     const bench = await startBench(t, options, ["--wait", "20"]);
-    const asked = send({ host: "127.0.0.1", port: bench.port, method: "POST", path: "/mcp", headers: keyed });
-    asked.on("error", () => undefined);
-    asked.end(JSON.stringify(callOf(75, { _meta: { ...meta, progressToken: 1 } })));
-    const [response] = (await once(asked, "response")) as [IncomingMessage];
+    const outgoing = send({ host: "127.0.0.1", port: bench.port, method: "POST", path: "/mcp", headers: keyed });
+    outgoing.on("error", () => undefined);
+    outgoing.end(JSON.stringify(callOf(75, { _meta: { ...meta, progressToken: 1 } })));
+    const [response] = (await once(outgoing, "response")) as [IncomingMessage];
     assert.match(response.headers["content-type"] ?? "", /event-stream/);
-    asked.destroy();
+    outgoing.destroy();
     await bench.call(5); // The proxy hears of the end of that connection before this call comes back.
     const { json } = await bench.desk.as("anna", "/approvals?state=pending");
     await bench.desk.decides("anna", json.approvals[0].id, "approve");

@@ -89,7 +89,7 @@ export function evaluate(expression: Expression, around: Surroundings): Value {
   }
 }
 
-export function holds(expression: Expression, around: Surroundings): boolean {
+export function isMet(expression: Expression, around: Surroundings): boolean {
   return isTrue(evaluate(expression, around));
 }
 

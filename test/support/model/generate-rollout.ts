@@ -113,13 +113,16 @@ function asking(
   const on = chance.some(draft.tools, 0.7).filter((tool) => isReadable(counter, draft, [tool]));
   if (on.length === 0) return undefined;
   const scope = scopeOf(draft, on, factsOf(draft, on, false));
-  const asked = question(chance, maker, scope, { kind, name: counter.name });
+  const condition = question(chance, maker, scope, { kind, name: counter.name });
   const when = chance.way<Expression>([
-    [4, () => asked],
-    [1, () => ({ kind: "not", of: asked })],
-    [1, () => binary("&&", maker.condition(scope, 1), asked)],
-    [1, () => binary("||", asked, question(chance, maker, scope, { kind, name: counter.name }))],
-    [1, () => ({ kind: "choice", condition: maker.condition(scope, 1), yes: asked, no: maker.condition(scope, 0) })],
+    [4, () => condition],
+    [1, () => ({ kind: "not", of: condition })],
+    [1, () => binary("&&", maker.condition(scope, 1), condition)],
+    [1, () => binary("||", condition, question(chance, maker, scope, { kind, name: counter.name }))],
+    [
+      1,
+      () => ({ kind: "choice", condition: maker.condition(scope, 1), yes: condition, no: maker.condition(scope, 0) }),
+    ],
   ]);
   return {
     name,

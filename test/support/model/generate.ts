@@ -59,7 +59,7 @@ function withShared(contracts: readonly Contract[]): readonly Contract[] {
 }
 
 /** Moments of clock changes and of year ends, and ordinary ones. */
-const beginnings = [
+const starts = [
   "2026-03-29T00:30:00Z",
   "2026-10-24T21:00:00Z",
   "2026-03-08T06:30:00Z",
@@ -74,7 +74,7 @@ const beginnings = [
 ];
 
 function makeCalls(chance: Chance, contracts: readonly Contract[], ground: Ground, count: number): readonly Call[] {
-  let at = Date.parse(chance.pick(beginnings));
+  let at = Date.parse(chance.pick(starts));
   const haste = chance.pick([0.1, 0.5, 0.9]);
   const platforms = contracts.flatMap(({ platform }) => platform ?? []);
   return chance.many(count, count, (): Call => {

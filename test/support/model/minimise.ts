@@ -55,7 +55,7 @@ function* simpler(tree: Tree): Generator<Tree> {
     if (items.length > 3) yield items.slice(Math.floor(items.length / 2));
     for (const index of items.keys()) yield items.filter((_, each) => each !== index);
     for (const [index, item] of items.entries()) {
-      for (const smaller of simpler(item)) yield items.map((each, place) => (place === index ? smaller : each));
+      for (const smaller of simpler(item)) yield items.map((each, at) => (at === index ? smaller : each));
     }
     return;
   }

@@ -3,7 +3,7 @@
  * is a sum over all past receipts, computed for every question. It knows no text, plan, digest or index, and shares
  * nothing with the engine that it is compared with.
  */
-import { evaluate, holds, asNumber, type Surroundings } from "./evaluate.ts";
+import { evaluate, isMet, asNumber, type Surroundings } from "./evaluate.ts";
 import type { Call, Contract, Counter, Mode, Per, Requirement, Rule, Scenario, Tool, Verdict } from "./language.ts";
 import { add, CannotEvaluate, decimal, fromInteger, multiply, subtract, compare, type Fraction } from "./number.ts";
 import { meets } from "./validate.ts";
@@ -139,9 +139,9 @@ function firstFailing(contract: Contract, tool: Tool, onPresence: boolean, aroun
   for (const [index, { when }] of all.entries()) {
     if (isOnPresence(contract, when) !== onPresence) continue;
     const rule = `${contract.name}.$requires.${index + 1}`;
-    const held = attempt(() => holds(when, around));
-    if ("error" in held) return { ...blocked(rule, true), errors: [[rule, held.error]] };
-    if (!held.value) return blocked(rule, true);
+    const result = attempt(() => isMet(when, around));
+    if ("error" in result) return { ...blocked(rule, true), errors: [[rule, result.error]] };
+    if (!result.value) return blocked(rule, true);
   }
   return undefined;
 }
@@ -166,11 +166,11 @@ function ofContract(contract: Contract, tool: Tool, around: Surroundings): Outco
   for (const rule of contract.rules) {
     if (!rule.on.includes(tool.name) || rule.observed === true) continue;
     const name = `${contract.name}.${rule.name}`;
-    const held = attempt(() => holds(rule.when, { ...around, names: [...around.names, ...rule.lets] }));
-    if ("error" in held) {
-      errors.push([name, held.error]);
+    const result = attempt(() => isMet(rule.when, { ...around, names: [...around.names, ...rule.lets] }));
+    if ("error" in result) {
+      errors.push([name, result.error]);
       fired.push({ rule: undefined, name, verdict: "BLOCK" });
-    } else if (held.value) fired.push({ rule, name, verdict: rule.verdict });
+    } else if (result.value) fired.push({ rule, name, verdict: rule.verdict });
   }
   const names = fired.filter(({ rule }) => rule !== undefined).map(({ name }) => name);
   for (const verdict of ["BLOCK", "ESCALATE", "ALLOW"] as const) {
@@ -187,9 +187,9 @@ function ofContract(contract: Contract, tool: Tool, around: Surroundings): Outco
 function observedBy(contract: Contract, tool: Tool, around: Surroundings): Outcome["observed"] {
   return contract.rules.flatMap((rule): Outcome["observed"] => {
     if (rule.observed !== true || !rule.on.includes(tool.name)) return [];
-    const held = attempt(() => holds(rule.when, { ...around, names: [...around.names, ...rule.lets] }));
-    if ("error" in held) return [[`${contract.name}.${rule.name}`, "BLOCK"]];
-    return held.value ? [[`${contract.name}.${rule.name}`, rule.verdict]] : [];
+    const result = attempt(() => isMet(rule.when, { ...around, names: [...around.names, ...rule.lets] }));
+    if ("error" in result) return [[`${contract.name}.${rule.name}`, "BLOCK"]];
+    return result.value ? [[`${contract.name}.${rule.name}`, rule.verdict]] : [];
   });
 }
 
@@ -250,7 +250,7 @@ function eventsOfCounter(
   if (!contract.tools.some(({ name }) => name === call.tool)) return [];
   if (!sound && readsTheCall(contract, counter)) return [];
   const around = surroundings(scenario, contract, call, noCounters);
-  if (counter.when !== undefined && !holds(counter.when, around)) return [];
+  if (counter.when !== undefined && !isMet(counter.when, around)) return [];
   const name = `${contract.name}.${counter.name}`;
   const key = keyOf(counter.per, call, around);
   if (key === undefined) return [];

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { noteMutated } from "../controls/control.ts";
 import { isExpression, matchesIn, namedNodes, node, parse, patternOf, walk, type Match, type Node } from "./tree.ts";
 
-interface Place {
+interface Target {
   /** A function, method, class or variable with all names around it: `HeadPin.#write`, `limits`. */
   readonly within: string;
   /** The end of the module's path without `.ts`, such as `tree/head`; needed only if two modules have the name. */
@@ -14,7 +14,7 @@ interface Place {
 }
 
 /** One change of a program. */
-export type Mutation = Place &
+export type Mutation = Target &
   (
     | {
         /**
@@ -90,22 +90,22 @@ export function faultOf(mutation: Mutation, problem: string): Error {
 function changedText(text: string, mutation: Mutation, lang: Language): string {
   const { within } = mutation;
   const named = namedNodes(parse(text, lang)).get(within) ?? [];
-  const [place] = named;
-  if (place === undefined || named.length > 1)
+  const [target] = named;
+  if (target === undefined || named.length > 1)
     throw faultOf(mutation, `${within} is there ${named.length} times, not once`);
   if ("find" in mutation) {
     const pattern = patternOf(mutation.find, lang);
-    const match = theOne(matchesIn(place, pattern, text), mutation);
+    const match = theOne(matchesIn(target, pattern, text), mutation);
     return replaced(text, match, mutation.put, pattern.isExpression && isExpression(mutation.put, lang));
   }
   if ("text" in mutation)
-    return replaced(text, theOne(placesOfText(place, mutation.text, text), mutation), mutation.put, false);
+    return replaced(text, theOne(matchesOfText(target, mutation.text, text), mutation), mutation.put, false);
   if ("value" in mutation) {
-    const value = node(place["init"]) ?? node(place["value"]);
+    const value = node(target["init"]) ?? node(target["value"]);
     if (value === undefined) throw faultOf(mutation, `${within} has no initial value`);
     return spliced(text, value.start, value.end, mutation.value);
   }
-  const body = bodyOf(place);
+  const body = bodyOf(target);
   if (body === undefined) throw faultOf(mutation, `${within} is not a function with a body`);
   return "first" in mutation
     ? spliced(text, body.start + 1, body.start + 1, ` ${mutation.first} `)
@@ -113,13 +113,13 @@ function changedText(text: string, mutation: Mutation, lang: Language): string {
 }
 
 /** Returns the body of a function, a method, or a variable that is a function. */
-function bodyOf(place: Node): Node | undefined {
-  const made = node(place["value"]) ?? node(place["init"]) ?? place;
+function bodyOf(target: Node): Node | undefined {
+  const made = node(target["value"]) ?? node(target["init"]) ?? target;
   const body = node(made["body"]);
   return body?.type === "BlockStatement" ? body : undefined;
 }
 
-function placesOfText(within: Node, wanted: string, text: string): readonly Match[] {
+function matchesOfText(within: Node, wanted: string, text: string): readonly Match[] {
   const found: Match[] = [];
   walk(within, ({ type, value, start, end }) => {
     if (type !== "TemplateElement" && (type !== "Literal" || typeof value !== "string")) return;

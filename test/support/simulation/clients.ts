@@ -47,7 +47,7 @@ export function bodyOf(call: string, session: string, amount: number, tool = "pa
 export async function askOnce(
   { gate, machine }: Serving,
   outside: Outside,
-  { body, name, keyName = body.length % 2 === 0 ? "even" : "odd" }: Asked,
+  { body, name, keyName = body.length % 2 === 0 ? "even" : "odd" }: AskOptions,
 ): Promise<void> {
   const { process } = machine;
   const request = parseCheckRequest(body);
@@ -70,7 +70,7 @@ export function noteAnswer(
   if (approval?.status === "used") outside.used += 1;
 }
 
-interface Asked {
+interface AskOptions {
   readonly body: string;
   readonly name: string | undefined;
   /** By default one of two keys, by the length of the body. */

@@ -1,4 +1,4 @@
-import { decidesEarly } from "../faults/place.ts";
+import { decidesEarly } from "../faults/setup.ts";
 import type { Mutation } from "../mutation/mutate.ts";
 import type { Defect } from "./disk.ts";
 

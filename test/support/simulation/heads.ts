@@ -92,9 +92,9 @@ class Tree {
   }
 
   #hash(from: number, to: number): Buffer {
-    const place = `${from} ${to}`;
-    const known = this.#known.get(place) ?? this.#compute(from, to);
-    this.#known.set(place, known);
+    const pair = `${from} ${to}`;
+    const known = this.#known.get(pair) ?? this.#compute(from, to);
+    this.#known.set(pair, known);
     return known;
   }
 

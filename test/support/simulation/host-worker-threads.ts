@@ -14,7 +14,7 @@ interface Message {
 class Port {
   #serve: Listener = () => undefined;
   /** The senders of open requests, with the requests' numbers. */
-  readonly #asked = new Map<number, readonly [worker: Worker, id: number]>();
+  readonly #requests = new Map<number, readonly [worker: Worker, id: number]>();
   #next = 1;
 
   on(_event: "message", serve: Listener): void {
@@ -23,8 +23,8 @@ class Port {
 
   /** Sends a message from the module to the sender of the request. */
   postMessage(reply: Message): void {
-    const [worker, id] = this.#asked.get(reply.id) ?? [];
-    this.#asked.delete(reply.id);
+    const [worker, id] = this.#requests.get(reply.id) ?? [];
+    this.#requests.delete(reply.id);
     worker?.receive({ ...reply, id });
   }
 
@@ -32,12 +32,12 @@ class Port {
   send(worker: Worker, message: Message): void {
     const id = this.#next;
     this.#next += 1;
-    this.#asked.set(id, [worker, message.id]);
+    this.#requests.set(id, [worker, message.id]);
     this.#serve({ ...message, id });
   }
 
   forget(worker: Worker): void {
-    for (const [id, [from]] of this.#asked) if (from === worker) this.#asked.delete(id);
+    for (const [id, [from]] of this.#requests) if (from === worker) this.#requests.delete(id);
   }
 }
 
@@ -51,9 +51,9 @@ const copy = own.get("copy") ?? "";
 export const parentPort: Port | null = own.get("thread") === null ? null : portOf(own.get("thread") ?? "");
 
 function portOf(thread: string): Port {
-  const place = `${copy} ${thread}`;
-  const port = ports.get(place) ?? new Port();
-  ports.set(place, port);
+  const name = `${copy} ${thread}`;
+  const port = ports.get(name) ?? new Port();
+  ports.set(name, port);
   return port;
 }
 

@@ -14,7 +14,7 @@ import { evidenceOf, hashOf, leafOf, part, type Row } from "./rows.ts";
 import type { Sources } from "./sources.ts";
 import { closeAll, DatabaseSync } from "./sqlite.ts";
 
-interface Place {
+interface Inspected {
   readonly machine: Machine;
   /** A copy, so that the inspection's changes are discarded. */
   readonly disk: Disk;
@@ -32,15 +32,15 @@ interface Place {
  *
  * @returns the broken promises
  */
-export async function inspect(sources: Sources, place: Place): Promise<string | undefined> {
-  const { machine, disk, life } = place;
+export async function inspect(sources: Sources, inspected: Inspected): Promise<string | undefined> {
+  const { machine, disk, life } = inspected;
   const process = new Process(disk, []);
   let found: string | undefined;
   machine.reseed(life.seed + 1);
   const { now } = machine;
   const hasEnded = await machine.run(process, async () => {
     try {
-      found = await promises(sources, place);
+      found = await promises(sources, inspected);
     } catch (error) {
       found = `after the crash: ${String(error)}`;
     }
@@ -52,8 +52,8 @@ export async function inspect(sources: Sources, place: Place): Promise<string | 
   return hasEnded ? found : "the gate that starts after the crash waits for what will never come";
 }
 
-async function promises(sources: Sources, place: Place): Promise<string | undefined> {
-  const { machine, disk, outside, pinFile } = place;
+async function promises(sources: Sources, inspected: Inspected): Promise<string | undefined> {
+  const { machine, disk, outside, pinFile } = inspected;
   const { openLedger, openGate, Clock } = sources;
   const [left, kept] = [disk.copy(), textOf(disk, `${folder}/checkpoint`)];
   const ledger = await openLedger({ folder, pinFile, engine: "svc-gate/1.0.0" });
@@ -63,7 +63,7 @@ async function promises(sources: Sources, place: Place): Promise<string | undefi
     chainProblem(before) ??
     rowProblem(before, outside) ??
     totalsProblem(before) ??
-    pinProblem(before, { ...place, disk: left }) ??
+    pinProblem(before, { ...inspected, disk: left }) ??
     erasureProblem(before, outside) ??
     decisionProblem(before, outside) ??
     remainsProblem(left, forgotten(before, outside, outside.cleared), "after it was said to be nowhere") ??
@@ -81,7 +81,7 @@ async function promises(sources: Sources, place: Place): Promise<string | undefi
   const opened = await openGate({
     ledger,
     clock,
-    ...policyAfter(before, place),
+    ...policyAfter(before, inspected),
     deciders,
     onDefect: ({ defect }) => Promise.reject(defect),
   });
@@ -103,7 +103,7 @@ async function promises(sources: Sources, place: Place): Promise<string | undefi
 }
 
 /** The policy of the start. Half of the starts after repeats change nothing, because a reload ends each recorded ALLOW. */
-function policyAfter(rows: readonly Row[], { machine, life }: Place): Pick<Start, "mode" | "policySet"> {
+function policyAfter(rows: readonly Row[], { machine, life }: Inspected): Pick<Start, "mode" | "policySet"> {
   const [first] = contracts;
   if (first === undefined) throw new Error("the gate has no contract");
   const last = rows.at(-1);
@@ -176,12 +176,12 @@ function totalsProblem(rows: readonly Row[]): string | undefined {
     .all() as readonly StoredEvent[];
   database.close();
   const standing = new Map(stored.map((event) => [`${event.digest} ${Buffer.from(event.key).toString("hex")}`, event]));
-  for (const [place, { total, folded, seq }] of standing) {
-    const sum = sums.get(place) ?? 0;
+  for (const [id, { total, folded, seq }] of standing) {
+    const sum = sums.get(id) ?? 0;
     if (folded === 0 && Number(total) !== sum)
-      return `the counter ${place} stands at ${total} in row ${seq}, and its receipts come to ${sum}`;
+      return `the counter ${id} stands at ${total} in row ${seq}, and its receipts come to ${sum}`;
   }
-  const missing = [...sums.keys()].find((place) => !standing.has(place));
+  const missing = [...sums.keys()].find((id) => !standing.has(id));
   return missing && `the counter ${missing} does not stand where its receipts put it`;
 }
 
@@ -219,7 +219,7 @@ async function replayProblem(ledger: Serving["ledger"], before: readonly Row[]):
 }
 
 /** Checks that the pin never leads, and trails by no more than it may. */
-function pinProblem(rows: readonly Row[], { disk, outside, pinFile, pinnedFrom }: Place): string | undefined {
+function pinProblem(rows: readonly Row[], { disk, outside, pinFile, pinnedFrom }: Inspected): string | undefined {
   const text = textOf(disk, pinFile);
   if (text === undefined) return outside.told.size === 0 ? undefined : "the head pin is gone";
   const { seq, hash, root } = JSON.parse(text) as {

@@ -87,8 +87,8 @@ async function askOne(serving: Serving, outside: Outside, call: IdentifiedCall):
   else if (known !== undefined && !isRepeat) outside.wrong(`${call.body} was decided again, and has the same answer`);
   const { receipt, approval } = answer;
   const { call_id: _id, ...body } = JSON.parse(call.body) as { readonly call_id: string };
-  const asked = { body: JSON.stringify(body), keyName: call.keyName };
-  noteAnswer(serving.machine, outside, { receipt, approval: isRepeat ? undefined : approval }, asked);
+  const request = { body: JSON.stringify(body), keyName: call.keyName };
+  noteAnswer(serving.machine, outside, { receipt, approval: isRepeat ? undefined : approval }, request);
 }
 
 /** Acts after which a recorded ALLOW is still valid. */
@@ -123,8 +123,8 @@ function countsOf(rows: readonly Row[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const row of rows) {
     const { call: name } = (part(row, "input") ?? {}) as { readonly call?: string };
-    const asked: { readonly approval?: string } | undefined = part(row, "call") ?? undefined;
-    if (name !== undefined && asked !== undefined && asked.approval === undefined)
+    const named: { readonly approval?: string } | undefined = part(row, "call") ?? undefined;
+    if (name !== undefined && named !== undefined && named.approval === undefined)
       counts.set(name, (counts.get(name) ?? 0) + 1);
   }
   return counts;

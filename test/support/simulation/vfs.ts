@@ -255,24 +255,24 @@ function sharedOf(file: OpenFile): Shared {
 function lockShared(pointer: number, from: number, count: number, flags: number): number {
   const file = fileAt(pointer);
   const shared = file.shared ?? sharedOf(file);
-  const places = Array.from({ length: count }, (_, index) => from + index);
+  const bytes = Array.from({ length: count }, (_, index) => from + index);
   if ((flags & 1) !== 0) {
-    for (const place of places) {
-      shared.readers[place]?.delete(file);
-      if (shared.alone[place] === file) shared.alone[place] = undefined;
+    for (const byte of bytes) {
+      shared.readers[byte]?.delete(file);
+      if (shared.alone[byte] === file) shared.alone[byte] = undefined;
     }
     return ok;
   }
   const isAlone = (flags & 8) !== 0;
   return call(file, "lock", () => {
-    for (const place of places) {
-      const holder = shared.alone[place];
-      if (holder !== undefined && holder !== file) return busy;
-      if (isAlone && [...(shared.readers[place] ?? [])].some((reader) => reader !== file)) return busy;
+    for (const byte of bytes) {
+      const owner = shared.alone[byte];
+      if (owner !== undefined && owner !== file) return busy;
+      if (isAlone && [...(shared.readers[byte] ?? [])].some((reader) => reader !== file)) return busy;
     }
-    for (const place of places) {
-      if (isAlone) shared.alone[place] = file;
-      else shared.readers[place]?.add(file);
+    for (const byte of bytes) {
+      if (isAlone) shared.alone[byte] = file;
+      else shared.readers[byte]?.add(file);
     }
     return ok;
   });
@@ -285,7 +285,7 @@ function unmap(pointer: number, _deleteFlag: number): number {
   if (shared === undefined) return ok;
   shared.users.delete(file);
   for (const readers of shared.readers) readers.delete(file);
-  for (const [index, holder] of shared.alone.entries()) if (holder === file) shared.alone[index] = undefined;
+  for (const [index, owner] of shared.alone.entries()) if (owner === file) shared.alone[index] = undefined;
   if (shared.users.size > 0) return ok;
   for (const region of shared.regions) native.sqlite3_free(region);
   sharedOn.delete(file.inode);

@@ -91,7 +91,7 @@ export function live(sources: Sources, plan: Plan, defect: Defect = {}): Promise
 /** The pin may trail by a second, plus the disk's delay. */
 const pinTrailMs = 1000 + 50;
 
-interface Place {
+interface WorldSetup {
   readonly machine: Machine;
   readonly disk: Disk;
   readonly outside: Outside;
@@ -104,17 +104,17 @@ interface Place {
 class Lived {
   readonly process: Process;
   readonly #sources: Sources;
-  readonly #place: Place;
+  readonly #setup: WorldSetup;
   hasStarted = false;
   #endedAt = 0;
   fault: unknown;
   #startFailure: unknown;
   #hasStopped = false;
 
-  constructor(sources: Sources, place: Place) {
+  constructor(sources: Sources, setup: WorldSetup) {
     this.#sources = sources;
-    this.#place = place;
-    this.process = new Process(place.disk, place.life.mishaps);
+    this.#setup = setup;
+    this.process = new Process(setup.disk, setup.life.mishaps);
   }
 
   get hasCrashed(): boolean {
@@ -131,7 +131,7 @@ class Lived {
 
   /** @returns the faults of the life */
   async run(): Promise<string | undefined> {
-    const { machine, disk, life, outside } = this.#place;
+    const { machine, disk, life, outside } = this.#setup;
     machine.reseed(life.seed);
     reseed();
     disk.capacityBytes = life.roomBytes === null ? Number.MAX_SAFE_INTEGER : disk.usedBytes + life.roomBytes;
@@ -151,7 +151,7 @@ class Lived {
   }
 
   async #serve(): Promise<void> {
-    const { life, outside, machine, index } = this.#place;
+    const { life, outside, machine, index } = this.#setup;
     let serving: Serving;
     try {
       serving = await this.#start();
@@ -189,7 +189,7 @@ class Lived {
   }
 
   async #start(): Promise<Serving> {
-    const { machine, life, pinFile } = this.#place;
+    const { machine, life, pinFile } = this.#setup;
     const { openLedger, openGate, Clock } = this.#sources;
     const ledger = await openLedger({ folder, pinFile, engine: "svc-gate/1.0.0" });
     const clock = new Clock({ wall: () => machine.now + life.skewMs, monotonic: () => machine.now });
@@ -210,7 +210,7 @@ class Lived {
 
   #problem(hasEnded: boolean): string | undefined {
     if (!hasEnded) return "the gate waits for what will never come";
-    const isExpected = this.process.met.length > 0 || this.#place.life.roomBytes !== null;
+    const isExpected = this.process.met.length > 0 || this.#setup.life.roomBytes !== null;
     if (isExpected || !this.process.isAlive) return undefined;
     if (this.#startFailure !== undefined) return `the gate did not start: ${textOf(this.#startFailure)}`;
     if (this.fault !== undefined) return `the gate had a fault of its own: ${textOf(this.fault)}`;

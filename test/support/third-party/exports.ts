@@ -12,7 +12,7 @@ import { control } from "../controls/control.ts";
 import { fillLedger } from "../../../bench/fill.ts";
 import { command } from "../command.ts";
 import { startGate, temporaryFolder, type Running } from "../gate.ts";
-import { placeVector, readVectors, type Vector } from "../exports/vectors.ts";
+import { writeVector, readVectors, type Vector } from "../exports/vectors.ts";
 import { askMany } from "./asking.ts";
 import { needPrograms, runProgram } from "./programs.ts";
 import { fsck } from "./run-fsck.ts";
@@ -44,7 +44,7 @@ suite("Tessera's fsck over exports", () => {
     const good = vectors.filter((vector) => codeOf(vector) === "good");
     for (const vector of good) {
       const folder = temporaryFolder(t);
-      placeVector(vector, folder);
+      writeVector(vector, folder);
       const judged = await fsck(t, found.fsck, { at: folder, vkey: vector.keys[0] ?? "" });
       assert.ok(judged.whole, `${vector.name}: ${judged.said}`);
     }
@@ -58,7 +58,7 @@ suite("Tessera's fsck over exports", () => {
     const whole: string[] = [];
     for (const vector of broken) {
       const folder = temporaryFolder(t);
-      placeVector(vector, folder);
+      writeVector(vector, folder);
       const judged = await fsck(t, found.fsck, { at: folder, vkey: vector.keys[0] ?? "" });
       if (judged.whole) whole.push(vector.name);
     }

@@ -35,7 +35,7 @@ interface Claim {
 
 const bytes = (hex = ""): Buffer => Buffer.from(hex, "hex");
 
-function holds({ kind, index, leaf, from, fromRoot, size, root, proof }: Claim): boolean {
+function isValid({ kind, index, leaf, from, fromRoot, size, root, proof }: Claim): boolean {
   const common = { size, root: bytes(root), proof: proof.map(bytes) };
   return kind === "inclusion"
     ? isIncluded({ ...common, index, leaf: bytes(leaf) })
@@ -74,7 +74,7 @@ suite("proofs by our code and by Go's", () => {
         text,
       );
       assert.equal((await rootAt(read, size)).toString("hex"), root, text);
-      assert.ok(holds(claim), text);
+      assert.ok(isValid(claim), text);
     }
   });
 
@@ -89,7 +89,7 @@ suite("proofs by our code and by Go's", () => {
     assert.equal(lines.length, claims.length, judged.stderr);
     const counts = { good: 0, bad: 0 };
     for (const [at, claim] of claims.entries()) {
-      const ours = holds(claim);
+      const ours = isValid(claim);
       assert.equal(lines[at], `${ours} ${ours}`, JSON.stringify(claim));
       counts[ours ? "good" : "bad"] += 1;
     }

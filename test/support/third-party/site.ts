@@ -46,8 +46,8 @@ export function makeLog({ origin = "svc-gate/third", size, signer, fork = Infini
   for (const leaf of leaves)
     for (const { level, index, hash } of frontier.append(leaf.toString("hex"))) nodes.set(`${level} ${index}`, hash);
   const read: HashReader = async (level, from, count) => {
-    const places = Array.from({ length: count }, (_, at) => from + at);
-    return Buffer.concat(places.map((at) => (level === 0 ? leaves[at] : nodes.get(`${level} ${at}`)) ?? Buffer.of()));
+    const indexes = Array.from({ length: count }, (_, at) => from + at);
+    return Buffer.concat(indexes.map((at) => (level === 0 ? leaves[at] : nodes.get(`${level} ${at}`)) ?? Buffer.of()));
   };
   return {
     texts,

@@ -26,11 +26,11 @@ const unused: any = { check: () => assert.fail("the gate was asked") };
 
 /** Asks the callback about a call, with a gate that gives these verdicts one after another. */
 async function decisionOn(verdicts: readonly Partial<Stub>[], more: object = {}, input: object = {}): Promise<any> {
-  const asked: unknown[][] = [];
+  const requests: unknown[][] = [];
   const waiting = [...verdicts];
   const gate: any = {
     check: async (...args: unknown[]) => {
-      asked.push(args);
+      requests.push(args);
       const found = { ...verdict, ...waiting.shift() };
       return { ...found, allowed: found.verdict === "ALLOW", escalated: found.verdict === "ESCALATE" };
     },
@@ -38,7 +38,7 @@ async function decisionOn(verdicts: readonly Partial<Stub>[], more: object = {},
   const options: any = guarded({}, { gate, log: () => undefined, ...more });
   const call = { hook_event_name: "PreToolUse", tool_name: "Bash", tool_input: { command: "ls" }, tool_use_id: "t1" };
   const output = await options.hooks.PreToolUse[0].hooks[0]({ ...call, ...input }, "t1", {});
-  return { ...output.hookSpecificOutput, asked };
+  return { ...output.hookSpecificOutput, asked: requests };
 }
 
 suite("the adapter for the Claude Agent SDK", () => {

@@ -13,17 +13,17 @@ const call = { name: "pay", input: { amount: 5 } };
 /** A client that gives these verdicts one after another, and keeps each request. */
 function clientWith(...verdicts: readonly object[]): any {
   const waiting = [...verdicts];
-  const asked: unknown[][] = [];
+  const requests: unknown[][] = [];
   const outcomes: unknown[] = [];
   return {
-    asked,
+    asked: requests,
     outcomes,
     check: async (...args: unknown[]) => {
-      asked.push(args);
+      requests.push(args);
       return verdictOf(waiting.shift() ?? {});
     },
     settle: async (...args: unknown[]) => {
-      asked.push(args);
+      requests.push(args);
       return verdictOf(waiting.shift() ?? {});
     },
     outcome: async (_: unknown, status: string) => {

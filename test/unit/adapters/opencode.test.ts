@@ -206,8 +206,8 @@ suite("the plugin for opencode", () => {
   test("a call before the host has given its settings is refused", async () => {
     const hooks = await guarded({ gate: () => assert.fail("asked") })({ directory: "/", client: {} });
     const output = { args: {} };
-    const asked = hooks["tool.execute.before"]?.({ tool: "bash", sessionID: "root", callID: "c" }, output);
-    await assert.rejects(asked ?? Promise.resolve(), /not clear which MCP server/);
+    const hooked = hooks["tool.execute.before"]?.({ tool: "bash", sessionID: "root", callID: "c" }, output);
+    await assert.rejects(hooked ?? Promise.resolve(), /not clear which MCP server/);
   });
 
   test("the outcome is done after the tool, and unknown after an error; the end of the host waits for it", async () => {

@@ -145,7 +145,7 @@ suite("watched approvals in the report", () => {
       ["denied", "denies", "rule pay.large: all 10 decisions were denials. Should the contract block these calls?"],
     ] as const) {
       const rows = new Rows();
-      for (let place = 0; place < 9; place += 1) rows[decides](rows.opens(), start + 5000);
+      for (let count = 0; count < 9; count += 1) rows[decides](rows.opens(), start + 5000);
       assert.equal(rows.line.always, null);
       assert.doesNotMatch(rows.text, /rule pay/);
       rows[decides](rows.opens(), start + 5000);

@@ -26,14 +26,14 @@ interface Slice {
 
 const start = Date.UTC(2026, 10, 21, 9, 17, 3, 141);
 
-function placed(told: readonly Told[]): readonly { readonly at: number; readonly act: string }[] {
+function dated(told: readonly Told[]): readonly { readonly at: number; readonly act: string }[] {
   let at = start;
   return told.map(({ after, act }) => ({ at: (at += after), act }));
 }
 
 function slicesOf(told: readonly Told[]): readonly Slice[] {
   const overTime = new OverTime(new Contracts({ contractText: async () => undefined }));
-  for (const { at, act } of placed(told)) overTime.count(act, at);
+  for (const { at, act } of dated(told)) overTime.count(act, at);
   return overTime.json;
 }
 
@@ -55,7 +55,7 @@ test("slices are at most 60, equal and without a gap, and start at multiples of 
       for (const [at, { from, to }] of slices.entries())
         assert.deepEqual([from, to], [first.from + at * length, first.from + (at + 1) * length]);
       assert.equal(first.from % length, 0);
-      const rows = placed(all);
+      const rows = dated(all);
       assert.ok(first.from <= (rows[0]?.at ?? 0) && (slices.at(-1)?.to ?? 0) > (rows.at(-1)?.at ?? 0));
     }),
     randomRuns(t),
@@ -66,7 +66,7 @@ test("each act is counted in the slice of its time", (t) => {
   const differs = (all: readonly Told[], shiftMs: number): boolean =>
     slicesOf(all).some(({ from, to, approvals }) =>
       acts.some((act) => {
-        const naive = placed(all).filter((row) => row.act === act && row.at + shiftMs >= from && row.at + shiftMs < to);
+        const naive = dated(all).filter((row) => row.act === act && row.at + shiftMs >= from && row.at + shiftMs < to);
         return naive.length !== approvals[act];
       }),
     );

@@ -25,9 +25,9 @@ test("reload does not report a tenant that serves again as unchanged", { tags: [
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const keyFile = join(folder, "key");
   writeFileSync(keyFile, "a-key-of-the-operator", { mode: 0o600 });
-  const place = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, keyFile, dataDir: folder };
+  const target = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, keyFile, dataDir: folder };
   const said = async (tenant?: string): Promise<string> => {
-    const options = { ...place, json: false, ...(tenant === undefined ? {} : { tenant }) };
+    const options = { ...target, json: false, ...(tenant === undefined ? {} : { tenant }) };
     return (await reloadCommand(options)).text;
   };
   const hidden = { CONTRACT: inForce.contract };

@@ -88,12 +88,12 @@ let folders = 0;
 
 /** Makes a folder with the contract and test files. */
 function written(files: Readonly<Record<string, string>>): string {
-  const place = join(folder, String((folders += 1)));
+  const path = join(folder, String((folders += 1)));
   for (const [name, text] of Object.entries({ "shop.yaml": contract, ...files })) {
-    mkdirSync(dirname(join(place, name)), { recursive: true });
-    writeFileSync(join(place, name), text);
+    mkdirSync(dirname(join(path, name)), { recursive: true });
+    writeFileSync(join(path, name), text);
   }
-  return place;
+  return path;
 }
 
 const lastLine = (text: string): string => text.slice(text.lastIndexOf("\n") + 1);
@@ -177,11 +177,11 @@ cases:
   - { case: b, like: pay, platform: { from: wallet, spent: 10.01 }, expect: { rule: over, reason: over 20 } }
   - { case: c, like: pay, without: [platform.spent, platform.price], expect: $platform }
 `;
-    const place = written({
+    const home = written({
       "below/mandate.yaml": mandate,
       "below/m.test.yaml": replaced(text, "$platform }", "BLOCK }"),
     });
-    const { exitCode, text: shown } = await testCommand([place], plain);
+    const { exitCode, text: shown } = await testCommand([home], plain);
     assert.equal(exitCode, 0, shown);
   });
 
@@ -353,9 +353,9 @@ rules:
   });
 
   test("the path of a contract runs the tests in the file beside it", async () => {
-    const place = written({ "shop.test.yaml": whole, "other.test.yaml": "cases: 1" });
-    assert.equal((await testCommand([join(place, "shop.yaml")], plain)).exitCode, 0);
-    assert.equal((await testCommand([place], plain)).exitCode, 2, "positive control: the folder has a wrong one");
+    const home = written({ "shop.test.yaml": whole, "other.test.yaml": "cases: 1" });
+    assert.equal((await testCommand([join(home, "shop.yaml")], plain)).exitCode, 0);
+    assert.equal((await testCommand([home], plain)).exitCode, 2, "positive control: the folder has a wrong one");
   });
 
   test("--filter runs only the cases whose name contains its text", async () => {
@@ -458,10 +458,10 @@ suite("reports", () => {
 
   test("--junit writes well-formed XML, whatever characters a case contains", async () => {
     const hostile = `'<a b="c"> & ]]> \u{1F600}'`;
-    const place = written({ "shop.test.yaml": replaced(failing, "case: a note", `case: ${hostile}`) });
-    const { exitCode } = await testCommand([place], { ...plain, junit: join(place, "junit.xml") });
+    const home = written({ "shop.test.yaml": replaced(failing, "case: a note", `case: ${hostile}`) });
+    const { exitCode } = await testCommand([home], { ...plain, junit: join(home, "junit.xml") });
     assert.equal(exitCode, 1);
-    const xml = readFileSync(join(place, "junit.xml"), "utf8");
+    const xml = readFileSync(join(home, "junit.xml"), "utf8");
     assert.match(
       xml,
       /^<\?xml version="1\.0" encoding="UTF-8"\?>\n<testsuites tests="10" failures="2" errors="0" time="[0-9.]+">/,

@@ -43,7 +43,7 @@ suite("the compiler and the engine on random texts and calls", { tags: ["contrac
   test("no contract with random edits makes the compiler throw or the engine fail", (t) => {
     const edit = fc.record({ at: fc.nat(10_000), remove: fc.nat(12), insert: pieces });
     let compiledCount = 0;
-    const holds = fc.property(
+    const isTrue = fc.property(
       fc.constantFrom(...sources),
       fc.array(edit, { minLength: 1, maxLength: 3 }),
       (source, edits) => {
@@ -67,9 +67,9 @@ suite("the compiler and the engine on random texts and calls", { tags: ["contrac
         }
       },
     );
-    fc.assert(holds, randomRuns(t, 400 * share));
+    fc.assert(isTrue, randomRuns(t, 400 * share));
     compiledCount = 0;
-    fc.assert(holds, { numRuns: 100, seed: 1 });
+    fc.assert(isTrue, { numRuns: 100, seed: 1 });
     assert.ok(compiledCount > 0, "none of the edited contracts of seed 1 compiled");
   });
 
@@ -123,15 +123,15 @@ suite("the compiler and the engine on random texts and calls", { tags: ["contrac
       { nil: undefined },
     );
     const verdictsSeen = new Set<string>();
-    const holds = fc.property(input, platform, fc.nat(9), (sent, state, k) => {
+    const isTrue = fc.property(input, platform, fc.nat(9), (sent, state, k) => {
       const decision = judge(policySet, { input: sent, platform: state, counters: { "c.k": `${k}` } });
       assert.equal(decision.defect, undefined, decision.reason);
       assert.match(decision.reason, /^Svc: \S[^\n]*$/);
       verdictsSeen.add(`${decision.verdict} ${decision.rule.split(".")[1]}`);
     });
-    fc.assert(holds, randomRuns(t, 3000 * share));
+    fc.assert(isTrue, randomRuns(t, 3000 * share));
     verdictsSeen.clear();
-    fc.assert(holds, { numRuns: 1000, seed: 1 });
+    fc.assert(isTrue, { numRuns: 1000, seed: 1 });
     // The calls of seed 1 reach deep: both schemas refuse some, and several rules are the first to fire.
     for (const seen of ["BLOCK $input", "BLOCK $platform"]) assert.ok(verdictsSeen.has(seen), [...verdictsSeen].join());
     assert.ok(verdictsSeen.size >= 6, [...verdictsSeen].join());

@@ -44,13 +44,13 @@ interface Circumstances {
 
 type Step = readonly [tool: string, input: object, expected: string, circumstances?: Circumstances];
 
-const began = Date.UTC(2026, 0, 15, 12);
+const startMs = Date.UTC(2026, 0, 15, 12);
 
 /** Decides the calls of a session in transaction, in enforce mode. Amounts are whole numbers here. */
 function play(policySet: PolicySet, steps: readonly Step[]): readonly Decision[] {
   const events: { readonly counter: string; readonly key: string; readonly at: number; readonly amount: number }[] = [];
   return steps.map(([tool, input, , { at = 0, session = "s", key = "default", platform } = {}]) => {
-    const now = began + at * 1000;
+    const now = startMs + at * 1000;
     const call = request({ tool, input, platform, ...(session === null ? {} : { session }) });
     const prepared = prepare(policySet, call, { keyName: key, sessionId: session });
     const lookupPlan = planLookups(prepared, now);

@@ -78,8 +78,8 @@ suite("paths of secrets", () => {
   };
 
   for (const [name, tool, inputFor, verdict] of ways) {
-    const place = JSON.stringify(inputFor("PATH"));
-    test(`a final rule blocks ${tool} on every secret: ${place}`, () => {
+    const shown = JSON.stringify(inputFor("PATH"));
+    test(`a final rule blocks ${tool} on every secret: ${shown}`, () => {
       const open = secrets.filter((path) => {
         const { verdict: came, final, fired } = decide(name, tool, inputFor(path));
         return came !== "BLOCK" || !final || !fired.some((rule) => rules.has(rule));
@@ -87,7 +87,7 @@ suite("paths of secrets", () => {
       assert.deepEqual(open, []);
     });
 
-    test(`the verdict for ${tool} on an ordinary file is ${verdict}: ${place}`, () => {
+    test(`the verdict for ${tool} on an ordinary file is ${verdict}: ${shown}`, () => {
       const odd = ordinary.filter((path) => decide(name, tool, inputFor(path)).verdict !== verdict);
       assert.deepEqual(odd, []);
     });

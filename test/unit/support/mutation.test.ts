@@ -144,18 +144,18 @@ suite("the search for the source file of a function", () => {
       [join("/src", "other", "append.ts"), "class AppendTransaction { commit() {} }"],
       [join("/src", "append.ts"), "commit(); // AppendTransaction"],
     ]);
-    const asked = (within: string, module: string) => mutatedSources([{ within, module, first: "1;" }], sources);
+    const mutate = (within: string, module: string) => mutatedSources([{ within, module, first: "1;" }], sources);
     assert.throws(
       () => mutatedSources([{ within: "AppendTransaction.omit", first: "1;" }], sources),
       /no module has AppendTransaction\.omit/,
     );
-    assert.throws(() => asked("AppendTransaction.commit", "no/append"), /no module has AppendTransaction\.commit/);
+    assert.throws(() => mutate("AppendTransaction.commit", "no/append"), /no module has AppendTransaction\.commit/);
     assert.throws(
-      () => asked("AppendTransaction.commit", "append"),
+      () => mutate("AppendTransaction.commit", "append"),
       /several modules have AppendTransaction\.commit: .*one.*other/,
     );
     assert.deepEqual(
-      [...asked("AppendTransaction.commit", "other/append").values()],
+      [...mutate("AppendTransaction.commit", "other/append").values()],
       ["class AppendTransaction { commit() { 1; } }"],
     );
   });
@@ -205,12 +205,12 @@ suite("a defect in a Python program", { skip: python === undefined && "no Python
 
   test("a mutation of Python is refused unless it matches once and the result parses", (t) => {
     const file = written(t, pythonProgram);
-    const asked = (mutation: Mutation) => () => mutatedPython(python ?? "", file, [mutation]);
-    assert.throws(asked({ within: "Account.take", find: "a", put: "b" }), /Account\.take is there 0 times/);
-    assert.throws(asked({ within, find: "self.shut", put: "True" }), /Account\.pay has 0 such places/);
-    assert.throws(asked({ within, find: "amount", put: "1" }), /Account\.pay has [2-9] such places/);
-    assert.throws(asked({ within, text: "o", put: "b" }), /has [2-9] such places/);
-    assert.throws(asked({ within, find: "self.open", put: "(self.open" }), /does not parse with it/);
+    const mutate = (mutation: Mutation) => () => mutatedPython(python ?? "", file, [mutation]);
+    assert.throws(mutate({ within: "Account.take", find: "a", put: "b" }), /Account\.take is there 0 times/);
+    assert.throws(mutate({ within, find: "self.shut", put: "True" }), /Account\.pay has 0 such places/);
+    assert.throws(mutate({ within, find: "amount", put: "1" }), /Account\.pay has [2-9] such places/);
+    assert.throws(mutate({ within, text: "o", put: "b" }), /has [2-9] such places/);
+    assert.throws(mutate({ within, find: "self.open", put: "(self.open" }), /does not parse with it/);
   });
 
   test("a sweep changes each match of a pattern in a Python program separately", (t) => {

@@ -68,9 +68,9 @@ suite("the end of a minimiser", () => {
   });
 
   control("positive control: a run that time cuts short before its last case fails", () => {
-    const holds = fc.property(fc.nat(), () => slowly(5));
-    fc.assert(holds, randomRuns(t, 3));
-    assert.throws(() => fc.assert(holds, randomRuns(t, 100_000, 50)), /interrupted/i);
+    const isTrue = fc.property(fc.nat(), () => slowly(5));
+    fc.assert(isTrue, randomRuns(t, 3));
+    assert.throws(() => fc.assert(isTrue, randomRuns(t, 100_000, 50)), /interrupted/i);
   });
 
   test("patience ends after its tries, or after its time", () => {

@@ -25,8 +25,8 @@ suite("golden files of sentences", () => {
 
   test("temporary folders, ports, hashes, moments and named texts do not matter", () => {
     writeFileSync(golden, JSON.stringify({ all: "FOLDER/x at 127.0.0.1:PORT has HASH since MOMENT: WHO" }));
-    const place = join(tmpdir(), "svc-gate-Ab_3.x", "x");
-    const text = `${place} at 127.0.0.1:4711 has ${"0a".repeat(32)} since 2026-11-22T10:00:00.000Z: ada`;
+    const path = join(tmpdir(), "svc-gate-Ab_3.x", "x");
+    const text = `${path} at 127.0.0.1:4711 has ${"0a".repeat(32)} since 2026-11-22T10:00:00.000Z: ada`;
     sentencesOf(file)("all", text, { WHO: "ada" });
   });
 

@@ -95,9 +95,9 @@ const refused: readonly (readonly [text: string, place: string])[] = [
 
 suite("the strict JSON reader", () => {
   test("the reader refuses ambiguous or bad JSON, with line and column", { tags: ["service.json-bodies"] }, () => {
-    for (const [text, place] of refused) {
+    for (const [text, position] of refused) {
       const [at, ...sentence] = fault(text).split(" ");
-      assert.equal(at, place, JSON.stringify(text));
+      assert.equal(at, position, JSON.stringify(text));
       says(`text ${text}`, sentence.join(" "));
     }
   });
@@ -168,10 +168,10 @@ const atLimits: readonly (readonly [what: string, text: string, place: string])[
 ];
 
 test("the reader accepts a text at each limit and refuses a text beyond it", () => {
-  for (const [what, text, place] of atLimits) {
+  for (const [what, text, position] of atLimits) {
     const [at, ...sentence] = fault(text).split(" ");
-    assert.equal(at, place, `${what}: ${text.slice(0, 60)}`);
-    if (place !== "read") says(`limit of ${what}`, sentence.join(" "));
+    assert.equal(at, position, `${what}: ${text.slice(0, 60)}`);
+    if (position !== "read") says(`limit of ${what}`, sentence.join(" "));
   }
 });
 

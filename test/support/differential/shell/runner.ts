@@ -103,10 +103,10 @@ function canary(area: string, path: string): void {
 /** Builds the folder that `PATH` names: links to real programs, and canaries. It is not watched and not built again. */
 function buildPrograms(area: string): void {
   mkdirSync(join(area, "bin"));
-  const places = (process.env["PATH"] ?? "").split(delimiter);
+  const searched = (process.env["PATH"] ?? "").split(delimiter);
   for (const name of programs) {
-    const place = places.find((folder) => lstatSync(join(folder, name), { throwIfNoEntry: false }) !== undefined);
-    if (place !== undefined) symlinkSync(join(place, name), join(area, "bin", name));
+    const found = searched.find((folder) => lstatSync(join(folder, name), { throwIfNoEntry: false }) !== undefined);
+    if (found !== undefined) symlinkSync(join(found, name), join(area, "bin", name));
   }
   for (const name of canaries) canary(area, `bin/${name}`);
 }

@@ -76,9 +76,9 @@ const inserts: readonly string[] = [
 /** Returns the text with one to three small changes. */
 function mutated(dice: Dice, text: string): string {
   let result = Array.from(text);
-  const place = (): number => Math.floor(dice.roll() * (result.length + 1));
+  const position = (): number => Math.floor(dice.roll() * (result.length + 1));
   for (let left = 1 + Math.floor(dice.roll() * 3); left > 0; left -= 1) {
-    const at = place();
+    const at = position();
     const piece = result.slice(at, at + 1 + Math.floor(dice.roll() * 4));
     const kind = dice.oneOf(["insert", "insert", "insert", "delete", "duplicate", "swap", "replace", "move"] as const);
     if (kind === "insert") result.splice(at, 0, ...Array.from(dice.oneOf(inserts)));
@@ -86,7 +86,7 @@ function mutated(dice: Dice, text: string): string {
     else if (kind === "duplicate") result.splice(at, 0, ...piece);
     else if (kind === "swap") result.splice(at, 2, ...result.slice(at, at + 2).toReversed());
     else if (kind === "replace") result.splice(at, 1, ...Array.from(dice.oneOf(inserts)));
-    else result = moved(result, { from: at, to: place(), piece });
+    else result = moved(result, { from: at, to: position(), piece });
   }
   return result.join("");
 }

@@ -159,7 +159,7 @@ export interface RunOptions {
 /** Writes statements, and runs the harmless ones. */
 export async function runDifferential(options: RunOptions): Promise<Outcome> {
   const { runner, reader, statements, count, failuresMax = Infinity } = options;
-  const began = performance.now();
+  const startedAt = performance.now();
   const productions = new Map(productionNames.map((name) => [name, { generated: 0, executed: 0 }]));
   const [failures, rejections]: [Failure[], Map<string, number>] = [[], new Map()];
   let [generated, executed, finished] = [0, 0, 0];
@@ -190,7 +190,7 @@ export async function runDifferential(options: RunOptions): Promise<Outcome> {
     if (waiting.length >= batchSize) await flush();
   }
   await flush();
-  const seconds = (performance.now() - began) / 1000;
+  const seconds = (performance.now() - startedAt) / 1000;
   return { failures, generated, executed, finished, productions, rejections, seconds };
 }
 

@@ -8,7 +8,7 @@ import { good, parseCheckRequest } from "../../../../packages/core/src/wire/mod.
 import { part } from "../../simulation/rows.ts";
 import { contractText, mandateText, terms, type Call, type Terms } from "./contract.ts";
 import { ApprovalsModel, type Answered, type Decided, type Mode, type Voter } from "./model.ts";
-import { agents, persons, type Ask, type Step } from "./steps.ts";
+import { agents, people, type Ask, type Step } from "./steps.ts";
 
 const policySets = new Map<Terms, PolicySet>();
 
@@ -29,7 +29,7 @@ function termsOf(index: number): Terms {
   return found;
 }
 
-const begin = 1_790_000_000_000;
+const startMs = 1_790_000_000_000;
 const day = 86_400_000;
 
 /** How often each thing happened, so that a campaign can say that it met everything. */
@@ -43,7 +43,7 @@ class Pair {
   readonly #voters = new Map<string, Voter>();
   #ledger: Ledger | undefined;
   #gate: Gate | undefined;
-  #now = begin;
+  #now = startMs;
   #terms = 0;
   #mode: Mode = "enforce";
   /** The model's checks by the gate's rows, and the rows and hashes by the model's checks. */
@@ -56,7 +56,7 @@ class Pair {
   constructor(folder: string, met: Met) {
     this.#folder = folder;
     this.#met = met;
-    for (const [person, groups, maker] of persons) this.#voters.set(person, { groups, maker, isActive: true });
+    for (const [person, groups, maker] of people) this.#voters.set(person, { groups, maker, isActive: true });
     this.#model = new ApprovalsModel(termsOf(0), this.#voters, (key) => agents[key] ?? key);
   }
 

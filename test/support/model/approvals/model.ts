@@ -210,12 +210,12 @@ export class ApprovalsModel {
       if (event.kind !== "check") continue;
       const { call: past, at: then, verdict, answered, how, n } = event;
       const isSend = past.tool === "pay.send";
-      const isHeld = how === "opened" && isOpen(states.get(n)) && n !== own;
+      const isReserved = how === "opened" && isOpen(states.get(n)) && n !== own;
       const isOfWallet = isSend && past.wallet === call.wallet;
-      if (isOfWallet && then > at - day && (answered === "ALLOW" || isHeld)) values.spent += Number(past.amount);
-      if (isOfWallet && then > at - day && isHeld) values.held += Number(past.amount);
+      if (isOfWallet && then > at - day && (answered === "ALLOW" || isReserved)) values.spent += Number(past.amount);
+      if (isOfWallet && then > at - day && isReserved) values.held += Number(past.amount);
       const isOfSession = call.session !== null && past.session === call.session && past.key === call.key;
-      if (isSend && isOfSession && then > at - 20 * minute && isHeld) values.parked += 1;
+      if (isSend && isOfSession && then > at - 20 * minute && isReserved) values.parked += 1;
       if (isSend && past.key === call.key && then > at - 2 * hour && answered === "ALLOW")
         values.freed += Number(past.amount);
       if (isOfWallet && then > at - 10 * minute) values.tries += 1;
@@ -321,13 +321,13 @@ export class ApprovalsModel {
 
   /** The approvals whose denials apply to this call. */
   #denials(call: Call, causes: readonly Cause[], at: number): readonly number[] {
-    const holding = [...this.states().values()].filter(({ denial, opening, check }) => {
+    const denying = [...this.states().values()].filter(({ denial, opening, check }) => {
       if (denial === undefined || at >= denial.until || check.call.key !== call.key) return false;
       if (attachText(check.call) === attachText(call)) return true;
       if (denial.scope === "rule") return causes.some(({ rule }) => rule === ruleOf(opening));
       return denial.scope === "tool" && check.call.tool === call.tool && check.call.session === call.session;
     });
-    return holding.map(({ check }) => check.n);
+    return denying.map(({ check }) => check.n);
   }
 
   /** The approvals that were denied within an hour under a rule under which three were. */

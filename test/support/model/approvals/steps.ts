@@ -45,7 +45,7 @@ export type Step =
   | { readonly do: "restart" };
 
 /** The people, with their groups and the makers of young keys. */
-export const persons: readonly (readonly [person: string, groups: readonly string[], maker?: string])[] = [
+export const people: readonly (readonly [person: string, groups: readonly string[], maker?: string])[] = [
   ["anna", ["finance"]],
   ["bob", ["finance", "legal", "board"]],
   ["cleo", ["legal"]],
@@ -116,7 +116,7 @@ function near(chance: Chance): number {
 
 function stepOf(chance: Chance, calls: readonly Call[]): Step {
   // Bob is in every group, so many calls are approved.
-  const person = (): string => (chance.often(0.3) ? "bob" : chance.pick(persons)[0]);
+  const person = (): string => (chance.often(0.3) ? "bob" : chance.pick(people)[0]);
   return chance.way<Step>([
     [12, () => ({ do: "ask", asks: [askOf(chance, calls)] })],
     [

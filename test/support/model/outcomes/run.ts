@@ -154,8 +154,8 @@ export async function runOutcomes(folder: string, seed: number, ignored?: Ignore
     const call = waiting();
     if (call === undefined || call.approved) return "nothing to decide";
     const decision = chance.pick(["approve", "deny"] as const);
-    const asked = { id: idOf(call), hash: call.hash, decision, comment: "x" };
-    const decided = await gate.approvals.decide("anna", [asked]);
+    const sent = { id: idOf(call), hash: call.hash, decision, comment: "x" };
+    const decided = await gate.approvals.decide("anna", [sent]);
     if (!decided.ok) throw new Error(decided.problem.detail);
     call.approved = decision === "approve";
     call.waits = decision === "approve" ? now + 10 * minute : undefined;
@@ -176,9 +176,9 @@ export async function runOutcomes(folder: string, seed: number, ignored?: Ignore
     const lowers = chance.often(call.said.at(-1)?.lowers === false ? 0.8 : 0.4);
     const amount = status === "done" && chance.often(0.5) ? chance.whole(0, 3 * call.amount) : undefined;
     const { seq, hash } = call;
-    const asked = { seq, hash, status, amount: amount === undefined ? undefined : String(amount) };
+    const report = { seq, hash, status, amount: amount === undefined ? undefined : String(amount) };
     const reporter = { name: lowers ? "books" : "agent", mayLower: lowers };
-    const reported = await gate.outcomes.report(reporter, asked);
+    const reported = await gate.outcomes.report(reporter, report);
     const said = `${lowers ? "books" : "agent"} ${status} ${amount ?? ""} of ${call.amount}`;
     const expected = settle(call, { status, lowers, amount }, now, ignored);
     if (reported.ok !== expected) throw new Error(`${said}: ${JSON.stringify(reported)} after ${history.join(", ")}`);
@@ -237,12 +237,12 @@ async function compare(
   const { reason } = await ask(gate, "pay.look", {});
   const inDay = (events: readonly (Event | undefined)[]): number =>
     events.reduce((sum, event) => (event !== undefined && event.at > now - day ? sum + event.amount : sum), 0);
-  const held = calls.map(({ waits, at, amount }) => {
+  const reserved = calls.map(({ waits, at, amount }) => {
     return waits !== undefined && now < waits && ignored !== "hold" ? { at, amount } : undefined;
   });
   const gross = calls.map(({ released, at, amount }) => (released ? { at, amount } : undefined));
   const values = [
-    inDay([...calls.map(({ spent }) => spent), ...held]),
+    inDay([...calls.map(({ spent }) => spent), ...reserved]),
     inDay(gross),
     inDay(calls.map(({ paid }) => paid)),
     calls.filter(({ finished }) => finished).length,

@@ -10,7 +10,7 @@ import {
   conditionText,
   contractText,
   diagnostics,
-  holds,
+  isTrue,
   judge,
   problems,
   snapshot,
@@ -167,7 +167,7 @@ suite("the type checker", { tags: ["contract.language"] }, () => {
     ];
     for (const condition of good) {
       for (const input of inputs) {
-        const result = holds(condition, { input });
+        const result = isTrue(condition, { input });
         const mayFail = /\[input\.s\]/.test(condition);
         assert.ok(typeof result === "boolean" || mayFail, `${condition}: ${result}`);
       }

@@ -163,8 +163,8 @@ suite("values that a counter remembers", () => {
       `[{ rule: r, on: t, when: "input.s in counters.k", verdict: BLOCK, reason: seen },
         { rule: o, on: t, ${mode}when: "has(input.list) && input.list.exists(x, x in counters.k)", verdict: BLOCK, reason: any }]`;
     const observing = new Sessions(contractText({ counters: `{ k: ${seen} }`, rules: rules("mode: observe, ") }));
-    for (const asked of [list, ["x".repeat(17_000)]]) {
-      const { verdict, observed } = observing.ask(call(`s${asked.length}`, { list: asked }));
+    for (const wanted of [list, ["x".repeat(17_000)]]) {
+      const { verdict, observed } = observing.ask(call(`s${wanted.length}`, { list: wanted }));
       assert.deepEqual([verdict, observed.map(({ verdict: said }) => said)], ["ALLOW", ["BLOCK"]]);
     }
     assert.equal(observing.ask(call("s257", { list })).rule, "c.r");
@@ -188,8 +188,8 @@ suite("values that a counter remembers", () => {
 
   test("nested loops over long lists exceed the limit of steps, and the call is blocked", () => {
     const list = Array.from({ length: 30_000 }, () => "a");
-    for (const asked of ["y", "input.s"]) {
-      const nested = `has(input.list) && input.list.exists(x, input.list.exists(y, ${asked} in counters.k))`;
+    for (const wanted of ["y", "input.s"]) {
+      const nested = `has(input.list) && input.list.exists(x, input.list.exists(y, ${wanted} in counters.k))`;
       const { verdict, reason } = new Sessions(withRule(nested)).ask(call("a", { list }));
       assert.deepEqual([verdict, /over 2000000 steps/.test(reason)], ["BLOCK", true], reason);
     }

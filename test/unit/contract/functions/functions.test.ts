@@ -237,8 +237,8 @@ suite("the functions on random texts", () => {
   const changed = fc
     .tuple(fc.constantFrom(...known), fc.nat(), fc.string({ unit: "binary", maxLength: 4 }), fc.nat(3))
     .map(([text, at, part, gone]) => {
-      const place = at % (text.length + 1);
-      return text.slice(0, place) + part + text.slice(place + gone);
+      const position = at % (text.length + 1);
+      return text.slice(0, position) + part + text.slice(position + gone);
     });
   const anyText = fc.oneof(
     changed,

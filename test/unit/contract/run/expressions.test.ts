@@ -207,8 +207,8 @@ suite("exact arithmetic compared with fractions", () => {
     if (exact.startsWith("error")) return "error";
     const fraction = /^(-?\d+)\/(\d+)$/.exec(exact);
     if (fraction !== null) return lowest([BigInt(fraction[1] ?? ""), BigInt(fraction[2] ?? "")]);
-    const [whole = "", places = ""] = exact.split(".");
-    return /^-?\d/.test(exact) ? lowest([BigInt(whole + places), 10n ** BigInt(places.length)]) : exact;
+    const [whole = "", decimals = ""] = exact.split(".");
+    return /^-?\d/.test(exact) ? lowest([BigInt(whole + decimals), 10n ** BigInt(decimals.length)]) : exact;
   }
 
   test("every operator gives the same result on decimals as on fractions", (t) => {

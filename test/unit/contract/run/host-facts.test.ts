@@ -14,7 +14,7 @@ import {
   type PolicySet,
 } from "../../../../packages/core/src/contract/mod.ts";
 import type { KeyKind } from "../../../../packages/core/src/wire/mod.ts";
-import { compile, diagnostics, marked, place, request, type Call } from "../../../support/contract-kit.ts";
+import { compile, diagnostics, marked, locate, request, type Call } from "../../../support/contract-kit.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -193,7 +193,7 @@ test("the compiler reports each entry of host_facts that names no declared fact"
   for (const [what, hostFacts] of cases) {
     const [found, ...others] = diagnostics(textOf({ hostFacts }));
     assert.ok(found !== undefined && others.length === 0, what);
-    says(what, `${place(found)} ${marked(found)}: ${found.code}: ${found.message} (${found.hint ?? ""})`);
+    says(what, `${locate(found)} ${marked(found)}: ${found.code}: ${found.message} (${found.hint ?? ""})`);
   }
   const without = diagnostics(
     "contract: c\nhost_facts: [cwd]\ntools: { t: { input: { type: object, additionalProperties: true }, otherwise: ALLOW } }\n",

@@ -52,7 +52,7 @@ const strict = contractText({ rules: "[]" }).replace("    otherwise:", "    numb
 const free = contractText({ rules: "[]" });
 
 /** Inputs with the number at another path, and the name of that path in the reason. */
-const places: readonly (readonly [input: (text: string) => string, name: string])[] = [
+const paths: readonly (readonly [input: (text: string) => string, name: string])[] = [
   [(text) => `{"n": ${text}, "s": ""}`, "input.n"],
   [(text) => `{"n": 1, "s": "", "numbers": [0, ${text}]}`, "input.numbers[1]"],
   [(text) => `{"n": 1, "s": "", "box": {"x": ${text}}}`, "input.box.x"],
@@ -85,7 +85,7 @@ suite("R21: numbers: double", () => {
   test("a call is refused wherever its input has such a number, and the reason names the member and both values", () => {
     const policySet = compile(strict);
     for (const [text, read] of table) {
-      for (const [input, name] of places) {
+      for (const [input, name] of paths) {
         const { verdict, rule, reason, final } = judge(policySet, { input: input(text) });
         if (read === undefined) assert.equal(verdict, "ALLOW", `${name} ${text}`);
         else {
@@ -105,7 +105,7 @@ suite("R21: numbers: double", () => {
   control("positive control: without the line, the same calls are allowed", () => {
     const policySet = compile(free);
     for (const [text] of table)
-      for (const [input] of places) assert.equal(judge(policySet, { input: input(text) }).verdict, "ALLOW", text);
+      for (const [input] of paths) assert.equal(judge(policySet, { input: input(text) }).verdict, "ALLOW", text);
   });
 
   test("a tool without the line checks its input with the validator of its schema alone", () => {

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { suite, test } from "node:test";
 import { renderDiagnostic } from "../../../../packages/core/src/contract/mod.ts";
-import { contractText, diagnostics, marked, mandate, place } from "../../../support/contract-kit.ts";
+import { contractText, diagnostics, marked, mandate, locate } from "../../../support/contract-kit.ts";
 
 const golden = new URL("golden/diagnostics.golden", import.meta.url);
 
@@ -88,7 +88,7 @@ suite("the text that a diagnostic marks", () => {
         const [first] = found;
         assert.ok(first);
         const line = text.slice(0, text.indexOf(" input.kidn ==")).split("\n").length;
-        assert.ok(place(first).startsWith(`${line}:`), place(first));
+        assert.ok(locate(first).startsWith(`${line}:`), locate(first));
       });
     }
   }
@@ -100,7 +100,7 @@ suite("the text that a diagnostic marks", () => {
     const source = Array.from(lines[3] ?? "");
     const caret = Array.from(lines[4] ?? "").indexOf("^");
     assert.equal(source.slice(caret, caret + 4).join(""), "kidn");
-    assert.equal(place(first), "18:37");
+    assert.equal(locate(first), "18:37");
   });
 });
 

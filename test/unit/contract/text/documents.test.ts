@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { compile, contractText, diagnostics, holds, judge, mandate, problems } from "../../../support/contract-kit.ts";
+import { compile, contractText, diagnostics, isTrue, judge, mandate, problems } from "../../../support/contract-kit.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -92,7 +92,7 @@ suite("YAML is reduced to JSON's model", { tags: ["contract.language"] }, () => 
   test("the compiler reads numbers exactly from the text", () => {
     const parts = { limits: "{ most: 0.1, names: [x], big: 9007199254740993, spelt: 1.50e1 }" };
     for (const condition of ["limits.most + 0.2 == 0.3", "limits.big == 9007199254740992 + 1", "limits.spelt == 15"])
-      assert.equal(holds(condition, {}, parts), true, condition);
+      assert.equal(isTrue(condition, {}, parts), true, condition);
   });
 
   test("line ends, comments and indentation do not change decisions", () => {
@@ -297,10 +297,10 @@ suite("a mandate", () => {
 });
 
 test("a problem has the right position after any line ends and non-ASCII characters", () => {
-  const places = (text: string): string[] =>
+  const positions = (text: string): string[] =>
     diagnostics(text).map(({ span }) => `${span.from}:${span.file.text.slice(span.from, span.to)}`);
   const text = `${small}summary: "é😀"\nrools: 1\n`;
-  assert.deepEqual(places(text), [`${text.indexOf("rools")}:rools`]);
+  assert.deepEqual(positions(text), [`${text.indexOf("rools")}:rools`]);
   const crlf = text.replaceAll("\n", "\r\n");
-  assert.deepEqual(places(crlf), [`${crlf.indexOf("rools")}:rools`]);
+  assert.deepEqual(positions(crlf), [`${crlf.indexOf("rools")}:rools`]);
 });

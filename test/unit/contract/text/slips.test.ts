@@ -13,7 +13,7 @@ import {
   diagnostics,
   judge,
   marked,
-  place,
+  locate,
   snapshot,
 } from "../../../support/contract-kit.ts";
 import { control } from "../../../support/controls/control.ts";
@@ -90,7 +90,7 @@ suite("a condition without the quotes that it needs", { tags: ["first-use-7"] },
         if (name === undefined) return assert.equal(blocked(text), means);
         const fixed = `when: '${when.replaceAll("'", "''")}'`;
         assert.deepEqual(
-          found.map((each) => [each.code, marked(each), place(each)]),
+          found.map((each) => [each.code, marked(each), locate(each)]),
           [["yaml", when, what === "in lines" ? "19:11" : "17:29"]],
         );
         says(name, String(found[0]?.message));
@@ -118,7 +118,7 @@ suite("a condition without the quotes that it needs", { tags: ["first-use-7"] },
   });
 
   test("the error shows the fix in every member of a contract that has a condition", () => {
-    const places: readonly (readonly [text: string, written: string])[] = [
+    const contexts: readonly (readonly [text: string, written: string])[] = [
       [inLines("!(input.s == 'eve')\n      && input.n > 5"), "when: !(input.s == 'eve')\n      && input.n > 5"],
       [inLines("!(input.n > 5) # not much"), "when: !(input.n > 5)"],
       [contractText({ let: "\n  few: !(input.n > 5)", rules: rule("few") }), "few: !(input.n > 5)"],
@@ -131,7 +131,7 @@ suite("a condition without the quotes that it needs", { tags: ["first-use-7"] },
         "when: !(input.n > 5)",
       ],
     ];
-    for (const [text, written] of places) {
+    for (const [text, written] of contexts) {
       const found = diagnostics(text);
       assert.equal(found.length, 1, text);
       says(readAs("!"), String(found[0]?.message));
@@ -237,7 +237,7 @@ suite("errors about colons and tabs", { tags: ["first-use-7"] }, () => {
       const text = make("input.n > 5").replace("when: ", "when:");
       const found = diagnostics(text);
       assert.deepEqual(
-        found.map((each) => [each.hint, place(each)]),
+        found.map((each) => [each.hint, locate(each)]),
         [["write `when: input.n > 5`", at]],
       );
       says("no-space-after-colon", String(found[0]?.message));
@@ -249,7 +249,7 @@ suite("errors about colons and tabs", { tags: ["first-use-7"] }, () => {
     const text = inLines("input.n > 5").replace("    on: t\n    when", "\ton: t\n    when");
     const found = diagnostics(text);
     assert.deepEqual(
-      found.map((each) => place(each)),
+      found.map((each) => locate(each)),
       ["18:1"],
     );
     says("tab", String(found[0]?.message));

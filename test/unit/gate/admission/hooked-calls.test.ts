@@ -8,7 +8,7 @@ import { HookedCalls } from "../../../../packages/gate/src/server/service/hooked
 import { control } from "../../../support/controls/control.ts";
 
 const calls = 200;
-const place = (index: number): string => JSON.stringify(["key", "s", `${index}`.padEnd(1_000_000, "x")]);
+const scope = (index: number): string => JSON.stringify(["key", "s", `${index}`.padEnd(1_000_000, "x")]);
 const receipt = { seq: 1, hash: "h" };
 
 /** Bytes that the process keeps after the work. */
@@ -21,14 +21,14 @@ function kept(work: (index: number) => void): number {
 suite("hooked calls", () => {
   test("a long id takes as little memory as a short one", () => {
     const hooked = new HookedCalls();
-    assert.ok(kept((index) => hooked.add(place(index), receipt)) < 100_000_000);
-    assert.deepEqual(hooked.take(place(7)), receipt);
-    assert.equal(hooked.take(place(7)), undefined);
+    assert.ok(kept((index) => hooked.add(scope(index), receipt)) < 100_000_000);
+    assert.deepEqual(hooked.take(scope(7)), receipt);
+    assert.equal(hooked.take(scope(7)), undefined);
   });
 
   control("positive control: the texts themselves take more", () => {
     const map = new Map<string, object>();
-    assert.ok(kept((index) => map.set(place(index), receipt)) > 150_000_000);
+    assert.ok(kept((index) => map.set(scope(index), receipt)) > 150_000_000);
     assert.equal(map.size, calls);
   });
 });

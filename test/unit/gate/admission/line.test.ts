@@ -19,28 +19,28 @@ import { randomRuns } from "../../../support/random-test.ts";
 const never = new AbortController().signal;
 const small: RequestQueueOptions = { ofKeyMax: 2, ofTenantMax: 3, max: 5 };
 
-interface Asked {
-  readonly holder: KeyOwner;
+interface WaitingRead {
+  readonly owner: KeyOwner;
   readonly gone: AbortController;
   /** Undefined while it waits. */
   result?: Result<Ticket, Refusal>;
 }
 
 /** Asks for a place. */
-function ask(line: RequestQueue, holder: KeyOwner): Asked {
-  const asked: Asked = { holder, gone: new AbortController() };
-  void line.enter(holder, asked.gone.signal).then((result) => (asked.result = result));
-  return asked;
+function ask(line: RequestQueue, owner: KeyOwner): WaitingRead {
+  const read: WaitingRead = { owner, gone: new AbortController() };
+  void line.enter(owner, read.gone.signal).then((result) => (read.result = result));
+  return read;
 }
 
 /** What happens on a line: a key asks, or the read with this number among those that run or wait ends. */
 type Step = { readonly asks: KeyOwner } | { readonly ends: number };
 
-const holders = fc.record({
+const owners = fc.record({
   tenant: fc.constantFrom(null, "acme", "beta"),
   id: fc.constantFrom("a", "b", "c"),
 });
-const steps = fc.array(fc.oneof(fc.record({ asks: holders }), fc.record({ ends: fc.nat(30) })), { maxLength: 60 });
+const steps = fc.array(fc.oneof(fc.record({ asks: owners }), fc.record({ ends: fc.nat(30) })), { maxLength: 60 });
 
 /**
  * Who has a place, and who waits, by number of arrival. The place goes to the tenant with the fewest, then to the one whose
@@ -57,8 +57,8 @@ class Model {
     this.#options = options;
   }
 
-  asks(number: number, holder: KeyOwner): void {
-    this.waiting.set(number, holder);
+  asks(number: number, owner: KeyOwner): void {
+    this.waiting.set(number, owner);
     this.#fill();
   }
 
@@ -74,12 +74,12 @@ class Model {
 
   #fill(): void {
     const { ofKeyMax, ofTenantMax, max = Infinity } = this.#options;
-    const served = [...this.waiting].map(([number, holder]) => {
-      const ofTenant = this.#count(({ tenant }) => tenant === holder.tenant);
-      const ofKey = this.#count(({ tenant, id }) => tenant === holder.tenant && id === holder.id);
-      const tenantAt = this.#log.findLastIndex(({ tenant }) => tenant === holder.tenant);
-      const keyAt = this.#log.findLastIndex(({ tenant, id }) => tenant === holder.tenant && id === holder.id);
-      return { number, holder, ofTenant, tenantAt, ofKey, keyAt };
+    const served = [...this.waiting].map(([number, owner]) => {
+      const ofTenant = this.#count(({ tenant }) => tenant === owner.tenant);
+      const ofKey = this.#count(({ tenant, id }) => tenant === owner.tenant && id === owner.id);
+      const tenantAt = this.#log.findLastIndex(({ tenant }) => tenant === owner.tenant);
+      const keyAt = this.#log.findLastIndex(({ tenant, id }) => tenant === owner.tenant && id === owner.id);
+      return { number, holder: owner, ofTenant, tenantAt, ofKey, keyAt };
     });
     const [next] = served
       .filter(({ ofTenant, ofKey }) => ofKey < ofKeyMax && ofTenant < ofTenantMax && this.placed.size < max)
@@ -102,7 +102,7 @@ class Model {
 /** Runs steps on a line and on the model. Returns true if the same reads have places after each. */
 async function agrees(line: RequestQueue, options: RequestQueueOptions, all: readonly Step[]): Promise<boolean> {
   const model = new Model(options);
-  const reads: Asked[] = [];
+  const reads: WaitingRead[] = [];
   for (const step of all) {
     if ("asks" in step) model.asks(reads.push(ask(line, step.asks)) - 1, step.asks);
     else {

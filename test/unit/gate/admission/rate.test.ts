@@ -63,10 +63,12 @@ test("a changed rate applies at once and does not refill the bucket", () => {
 });
 
 test("a key gets exactly what a token bucket of its rate allows", (t) => {
-  const asked = fc.array(fc.record({ ms: fc.integer({ min: 0, max: 700 }), requests: fc.integer({ min: 1, max: 9 }) }));
+  const arrivals = fc.array(
+    fc.record({ ms: fc.integer({ min: 0, max: 700 }), requests: fc.integer({ min: 1, max: 9 }) }),
+  );
   const rateOf = fc.record({ perSecond: fc.integer({ min: 1, max: 1000 }), burst: fc.integer({ min: 1, max: 50 }) });
   fc.assert(
-    fc.property(asked, rateOf, (askings, its) => {
+    fc.property(arrivals, rateOf, (askings, its) => {
       const clock = { ms: 0 };
       const rates = ratesAt(clock);
       // The definition of a token bucket, in thousandths of a request.

@@ -11,16 +11,16 @@ import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";
 
 /** How many items each key of each tenant has. */
-type Held = readonly (readonly number[])[];
+type Counts = readonly (readonly number[])[];
 
 /** Returns the keys past their share, as `tenant/key`, in alphabetical order. */
-function past(held: Held, max: number): readonly string[] {
-  const holdings = new Shares<{ readonly of: string }>();
-  for (const [tenant, keys] of held.entries())
+function past(counts: Counts, max: number): readonly string[] {
+  const shares = new Shares<{ readonly of: string }>();
+  for (const [tenant, keys] of counts.entries())
     for (const [key, count] of keys.entries())
       for (let n = 0; n < count; n += 1)
-        holdings.add({ of: `${tenant}/${key}` }, { tenant: tenant === 0 ? null : `t${tenant}`, id: `k${key}` });
-  return holdings
+        shares.add({ of: `${tenant}/${key}` }, { tenant: tenant === 0 ? null : `t${tenant}`, id: `k${key}` });
+  return shares
     .pastShare(max)
     .map(([first]) => first?.of ?? "")
     .toSorted();
@@ -41,9 +41,9 @@ function given(wanted: readonly number[], max: number): readonly number[] {
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 
 /** The keys that a model gives at least one item too many, by whole items. */
-function pastByModel(held: Held, max: number): readonly string[] {
-  const ofTenants = given(held.map(sum), max);
-  return held
+function pastByModel(counts: Counts, max: number): readonly string[] {
+  const ofTenants = given(counts.map(sum), max);
+  return counts
     .flatMap((keys, tenant) => {
       const got = given(keys, ofTenants[tenant] ?? 0);
       const most = Math.max(0, ...got);
@@ -61,18 +61,18 @@ test("a lone key has all of it, and several have what the others leave", () => {
   assert.deepEqual(past([[21], [20]], 40), ["0/0"], "tenants have equal shares");
 });
 
-const holders = fc.array(fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 4 }), {
+const anyCounts = fc.array(fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 4 }), {
   minLength: 1,
   maxLength: 4,
 });
 
 test("every key that a model counts as past its share is, and somebody is if too many are in use", (t) => {
   fc.assert(
-    fc.property(holders, fc.integer({ min: 1, max: 60 }), (held, max) => {
-      const found = past(held, max);
-      assert.equal(found.length > 0, sum(held.map(sum)) > max);
-      for (const key of pastByModel(held, max))
-        assert.ok(found.includes(key), `${key} of ${JSON.stringify(held)}, ${max}`);
+    fc.property(anyCounts, fc.integer({ min: 1, max: 60 }), (counts, max) => {
+      const found = past(counts, max);
+      assert.equal(found.length > 0, sum(counts.map(sum)) > max);
+      for (const key of pastByModel(counts, max))
+        assert.ok(found.includes(key), `${key} of ${JSON.stringify(counts)}, ${max}`);
     }),
     randomRuns(t, 500),
   );

@@ -41,9 +41,9 @@ function rigOf(t: TestContext): Rig {
 
 /** Claims a turn. Returns a function that says if it has come. */
 function claim(turns: Turns): () => boolean {
-  let hasBegun = false;
-  void turns.start().then(() => (hasBegun = true));
-  return () => hasBegun;
+  let hasStarted = false;
+  void turns.start().then(() => (hasStarted = true));
+  return () => hasStarted;
 }
 
 /** Ends a slice of so many milliseconds while a check waits, and claims the next turn. Returns whether that has come. */
@@ -52,9 +52,9 @@ async function claimAfter({ turns, load, looks, pass }: Rig, workedMs: number): 
   pass(workedMs);
   load.isWaiting = true;
   first.end();
-  const hasBegun = claim(turns);
+  const hasStarted = claim(turns);
   await looks();
-  return hasBegun;
+  return hasStarted;
 }
 
 suite("turns", () => {
@@ -80,40 +80,40 @@ suite("turns", () => {
     pass(5);
     const arrives = setImmediate().then(() => (load.isWaiting = true));
     first.end();
-    const hasBegun = claim(turns);
+    const hasStarted = claim(turns);
     await arrives;
     await looks();
-    assert.equal(hasBegun(), false);
+    assert.equal(hasStarted(), false);
     load.isWaiting = false;
-    await eventually("the next slice", hasBegun);
+    await eventually("the next slice", hasStarted);
   });
 
   test("while a check waits, the next slice waits: four times as long as the one before at most", async (t) => {
     const rig = rigOf(t);
-    const hasBegun = await claimAfter(rig, 5);
+    const hasStarted = await claimAfter(rig, 5);
     rig.pass(19);
     await rig.looks();
-    assert.equal(hasBegun(), false);
+    assert.equal(hasStarted(), false);
     rig.pass(1);
-    await eventually("the next slice, because reads go on under any load", hasBegun);
+    await eventually("the next slice, because reads go on under any load", hasStarted);
   });
 
   test("a slice that took long has mostly waited, so the next one waits at most 80 milliseconds", async (t) => {
     const rig = rigOf(t);
-    const hasBegun = await claimAfter(rig, 30_000);
+    const hasStarted = await claimAfter(rig, 30_000);
     rig.pass(79);
     await rig.looks();
-    assert.equal(hasBegun(), false);
+    assert.equal(hasStarted(), false);
     rig.pass(1);
-    await eventually("the next slice", hasBegun);
+    await eventually("the next slice", hasStarted);
   });
 
   test("the next slice starts as soon as no check waits", async (t) => {
     const rig = rigOf(t);
-    const hasBegun = await claimAfter(rig, 5);
-    assert.equal(hasBegun(), false);
+    const hasStarted = await claimAfter(rig, 5);
+    assert.equal(hasStarted(), false);
     rig.load.isWaiting = false;
-    await eventually("the next slice", hasBegun);
+    await eventually("the next slice", hasStarted);
   });
 
   test("a slice is over after a millisecond, and without checks the next one starts at once", async (t) => {
@@ -123,9 +123,9 @@ suite("turns", () => {
     pass(1);
     assert.equal(turn.isOver, true);
     turn.end();
-    const hasBegun = claim(turns);
+    const hasStarted = claim(turns);
     await settle();
-    assert.equal(hasBegun(), true);
+    assert.equal(hasStarted(), true);
   });
 });
 

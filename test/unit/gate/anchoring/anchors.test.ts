@@ -27,8 +27,8 @@ const says = sentencesOf(import.meta.filename);
 const origin = "example.org/one";
 
 /** Returns a file's text as soon as it starts with the given text. */
-async function wholeFile(file: string, beginning: string): Promise<string> {
-  await until(() => readFileSync(file, "utf8").startsWith(beginning));
+async function wholeFile(file: string, start: string): Promise<string> {
+  await until(() => readFileSync(file, "utf8").startsWith(start));
   return readFileSync(file, "utf8");
 }
 
@@ -215,13 +215,13 @@ suite("a broken or hostile witness costs one line in the log and nothing else", 
     const [good, silent] = [await witnessOf(t, "good", log), await witnessOf(t, "a", log)];
     const opened = anchorsOf(t, { log, witnesses: [silent, good], quorum: 1, folder: temporaryFolder(t), endMs: 100 });
     await opened.anchors.start(true);
-    let asked = 0;
+    let requests = 0;
     silent.instead = () => {
-      asked += 1;
+      requests += 1;
       return undefined;
     };
     grow(opened, log, 4);
-    await until(() => opened.anchors.cosigned?.size === 7 && asked > 0);
+    await until(() => opened.anchors.cosigned?.size === 7 && requests > 0);
     await opened.anchors.close();
     assert.equal(vouchedBy(opened, "witness w1"), 3, "it was still being waited for");
   });

@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { TLSSocket } from "node:tls";
 import { OwnNames } from "../../../../packages/console/src/server/own-names.ts";
 
-interface Place {
+interface Listener {
   readonly publicUrl?: string;
   readonly port?: number;
   readonly tls?: boolean;
@@ -18,7 +18,7 @@ interface Place {
 
 function originOf(
   host: string | undefined,
-  { publicUrl, port = 8787, tls = false, url = "/" }: Place = {},
+  { publicUrl, port = 8787, tls = false, url = "/" }: Listener = {},
 ): string | undefined {
   const bare = new Duplex({ read: () => undefined, write: () => undefined });
   const socket = tls ? new TLSSocket(bare) : bare;
@@ -28,7 +28,7 @@ function originOf(
 
 const behind = { publicUrl: "https://gate.example/svc" };
 
-const known: readonly (readonly [host: string, origin: string, place?: Place])[] = [
+const known: readonly (readonly [host: string, origin: string, place?: Listener])[] = [
   ["127.0.0.1:8787", "http://127.0.0.1:8787"],
   ["localhost:8787", "http://localhost:8787"],
   ["LocalHost:8787", "http://localhost:8787"],
@@ -45,7 +45,7 @@ const known: readonly (readonly [host: string, origin: string, place?: Place])[]
   ["xn--bcher-kva.example", "https://xn--bcher-kva.example", { publicUrl: "https://bücher.example" }],
 ];
 
-const strange: readonly (readonly [host: string | undefined, place?: Place])[] = [
+const strange: readonly (readonly [host: string | undefined, place?: Listener])[] = [
   [undefined],
   [""],
   ["127.0.0.1"],
@@ -77,10 +77,10 @@ const strange: readonly (readonly [host: string | undefined, place?: Place])[] =
 ];
 
 test("the names of the gate give its origin", () => {
-  for (const [host, origin, place] of known) assert.equal(originOf(host, place), origin, host);
+  for (const [host, origin, listener] of known) assert.equal(originOf(host, listener), origin, host);
 });
 
 test("any other Host header gives none", () => {
-  for (const [host, place] of strange)
-    assert.equal(originOf(host, place), undefined, `${host} ${JSON.stringify(place)}`);
+  for (const [host, listener] of strange)
+    assert.equal(originOf(host, listener), undefined, `${host} ${JSON.stringify(listener)}`);
 });

@@ -62,21 +62,21 @@ test("a cookie with any changed, missing or added byte opens nothing", async () 
 test("a session ends when its person is idle, and after its longest time in any case", async () => {
   const { sessions, clock } = sessionsAt();
   const opened = await sessions.open(start);
-  const begun = clock.ms;
+  const startedAt = clock.ms;
   const reads = async ({ cookie, pageSecret }: Pick<OpenedSession, "cookie" | "pageSecret">): Promise<boolean> =>
     (await sessions.read([cookie], pageSecret, scope)) !== undefined;
-  clock.ms = begun + sessionIdleMs - 1;
+  clock.ms = startedAt + sessionIdleMs - 1;
   assert.ok(await reads(opened));
   clock.ms += 1;
   assert.ok(!(await reads(opened)));
-  clock.ms = begun;
+  clock.ms = startedAt;
   let { cookie } = opened;
-  for (; clock.ms < begun + sessionMs; clock.ms += sessionIdleMs - 1) {
+  for (; clock.ms < startedAt + sessionMs; clock.ms += sessionIdleMs - 1) {
     const session = await sessions.read([cookie], opened.pageSecret, scope);
-    assert.ok(session !== undefined, `after ${clock.ms - begun} ms`);
+    assert.ok(session !== undefined, `after ${clock.ms - startedAt} ms`);
     cookie = (await sessions.renew(session, scope)) ?? cookie;
   }
-  clock.ms = begun + sessionMs - 1;
+  clock.ms = startedAt + sessionMs - 1;
   assert.ok(await reads({ ...opened, cookie }));
   clock.ms += 1;
   assert.ok(!(await reads({ ...opened, cookie })));

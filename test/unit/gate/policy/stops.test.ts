@@ -52,13 +52,13 @@ async function stopsLate({ gate, time }: Bench, endsDue = true): Promise<readonl
   assert.ok(answered.ok);
   const { approval } = JSON.parse(answered.value);
   time.now += 2 * hourMs;
-  const asked = { scope: "all", why: "late", approvals: "end" } as const;
+  const wanted = { scope: "all", why: "late", approvals: "end" } as const;
   const stopper = { by: "anna", person: "anna" };
   let ended: EndedByStop | undefined;
   const done = endsDue
-    ? await setStop(gate, asked, stopper)
+    ? await setStop(gate, wanted, stopper)
     : await gate.appendAdminEvent(async (transaction, at) => {
-        const made = await stopEvent({ transaction, at }, { ...asked, ...stopper }, names, new Map());
+        const made = await stopEvent({ transaction, at }, { ...wanted, ...stopper }, names, new Map());
         assert.ok(made.ok);
         ({ ended } = made.value);
         return good(made.value.event);

@@ -20,9 +20,9 @@ const all = [operator, database, signingKey];
 
 /** The files of a gate, which have a mode, in a folder that has another. */
 function filesIn(t: TestContext, fileMode: number, folderMode: number): string {
-  const place = temporaryFolder(t);
-  chmodSync(place, 0o755);
-  const dataDir = join(place, "data");
+  const folder = temporaryFolder(t);
+  chmodSync(folder, 0o755);
+  const dataDir = join(folder, "data");
   mkdirSync(dataDir);
   for (const name of all) {
     writeFileSync(join(dataDir, name), "");

@@ -16,7 +16,7 @@ import type { GateSource } from "../../../../packages/gate/src/server/service/ga
 import { good } from "../../../../packages/core/src/wire/mod.ts";
 import { temporaryFolder } from "../../../support/gate.ts";
 
-function placeIn(folder: string, tenant: string): GateSource {
+function sourceIn(folder: string, tenant: string): GateSource {
   mkdirSync(join(folder, tenant), { recursive: true });
   const mandate = join(folder, tenant, "desk.yaml");
   writeFileSync(
@@ -32,7 +32,7 @@ function start(
   ids: readonly string[],
 ): { readonly tenants: Tenants; readonly sources: readonly GateSource[] } {
   const folder = temporaryFolder(t);
-  const sources = ids.map((id) => placeIn(folder, id));
+  const sources = ids.map((id) => sourceIn(folder, id));
   const shared = { log: pino({ level: "silent" }), observer: new Metrics(), budget: new QueueBudget() };
   const tenants = new Tenants(sources, { ...shared, openMax: 1, idleMs: 60_000 });
   t.after(() => tenants.close());
@@ -69,9 +69,9 @@ test("a tenant stays open while an operator works on it", async (t) => {
 
 test("a tenant that is removed from the file while it opens is not served", async (t) => {
   const { tenants, sources } = start(t, ["acme"]);
-  const asked = tenants.gateFor("acme", response(false));
+  const opening = tenants.gateFor("acme", response(false));
   await tenants.redefine([]);
-  const refused = await asked;
+  const refused = await opening;
   assert.equal(refused.ok ? "" : refused.problem.code, "not-found");
   assert.equal(tenants.open.size, 0);
   await tenants.redefine(sources);

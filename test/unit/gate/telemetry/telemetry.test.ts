@@ -78,16 +78,16 @@ suite("the metrics in the text format of Prometheus", () => {
     observer.countAnchorFailure("file sink");
     observer.countJudgement("opened");
     observer.countJudgement("capped");
-    const asked = { at: 1000, votes: [], useBy: null, denial: null };
+    const opened = { at: 1000, votes: [], useBy: null, denial: null };
     const [vote, late] = [13_000, 21_000].map((at) => ({ row: 1, at, key: "k", person: "p" }));
     const changes = [
-      { ...asked, status: "approved", votes: [vote, late], useBy: 99 },
-      { ...asked, status: "used", votes: [vote, late], useBy: 99 },
-      { ...asked, status: "denied", denial: { at: 41_000 } },
-      { ...asked, status: "denied", votes: [vote], useBy: 99, denial: { at: 90_000 } },
-      { ...asked, status: "expired" },
-      { ...asked, status: "expired", votes: [vote] },
-      { ...asked, status: "expired", votes: [vote], useBy: 99 },
+      { ...opened, status: "approved", votes: [vote, late], useBy: 99 },
+      { ...opened, status: "used", votes: [vote, late], useBy: 99 },
+      { ...opened, status: "denied", denial: { at: 41_000 } },
+      { ...opened, status: "denied", votes: [vote], useBy: 99, denial: { at: 90_000 } },
+      { ...opened, status: "expired" },
+      { ...opened, status: "expired", votes: [vote] },
+      { ...opened, status: "expired", votes: [vote], useBy: 99 },
     ] as unknown as readonly Approval[];
     for (const approval of changes) observer.countApproval(approval);
     const families = readExposition(await textOf(observer));

@@ -103,7 +103,7 @@ suite("the row of an erasure", () => {
       [["reason"], "reason"],
       [["outcome"], "outcome"],
     ];
-    for (const [asked, gone] of cases) assert.equal(withWhatQuotes(asked).join(" "), gone);
+    for (const [parts, gone] of cases) assert.equal(withWhatQuotes(parts).join(" "), gone);
   });
 
   test("erasing parts keeps their digests, and erasing them again changes nothing", () => {

@@ -19,16 +19,16 @@ import type { Tables } from "../../../../packages/gate/src/ledger/store/tables.t
 
 const ledgers = new Map<string, MemoryLedger>();
 
-function tablesAt(place: string): MemoryLedger {
-  const tables = ledgers.get(place) ?? new MemoryLedger();
-  ledgers.set(place, tables);
+function tablesAt(folder: string): MemoryLedger {
+  const tables = ledgers.get(folder) ?? new MemoryLedger();
+  ledgers.set(folder, tables);
   return tables;
 }
 
 storeSuite("memory", {
   kind: "memory",
-  open: async (place) => openMemory(tablesAt(place)),
-  intrude: (place) => void tablesAt(place).rows.push(storedRow(2)),
+  open: async (folder) => openMemory(tablesAt(folder)),
+  intrude: (folder) => void tablesAt(folder).rows.push(storedRow(2)),
   intruded: /somebody else has written/,
 });
 
@@ -42,17 +42,17 @@ suite("faults of reads that the suite of all engines notices", () => {
     [
       "a key without an entry is left out",
       "entries",
-      (tables) => ({ at: async (...asked) => (await tables.at(...asked)).filter(Boolean) }),
+      (tables) => ({ at: async (...query) => (await tables.at(...query)).filter(Boolean) }),
     ],
     [
       "a column finds only one entry of a value",
       "entries",
-      (tables) => ({ where: async (...asked) => (await tables.where(...asked)).slice(0, 1) }),
+      (tables) => ({ where: async (...query) => (await tables.where(...query)).slice(0, 1) }),
     ],
     [
       "a total has its own event",
       "events",
-      (tables) => ({ totals: (places) => tables.totals(places.map((place) => place.with(3, 999))) }),
+      (tables) => ({ totals: (keys) => tables.totals(keys.map((key) => key.with(3, 999))) }),
     ],
   ];
   for (const [title, check, fault] of faults)

@@ -124,8 +124,8 @@ function rangesIn(node: Tree): readonly Range[] {
 
 /** Returns tables that are not limited by `ledger = $1` in a position that no other condition can disable. */
 function* unnamed(ranges: readonly Range[], where: unknown): Generator<string> {
-  const held = conjuncts(where).flatMap(heldBy);
-  for (const { table, alias } of ranges) if (!held.includes(alias ?? "")) yield `${table} without its ledger`;
+  const columns = conjuncts(where).flatMap(comparedIn);
+  for (const { table, alias } of ranges) if (!columns.includes(alias ?? "")) yield `${table} without its ledger`;
 }
 
 function conjuncts(where: unknown): readonly Tree[] {
@@ -134,7 +134,7 @@ function conjuncts(where: unknown): readonly Tree[] {
   return both?.["boolop"] === "AND_EXPR" ? (both["args"] as readonly Tree[]).flatMap(conjuncts) : [node];
 }
 
-function heldBy(node: Tree): readonly string[] {
+function comparedIn(node: Tree): readonly string[] {
   const { name, lexpr, rexpr } = (node["A_Expr"] ?? {}) as Tree;
   const fields = texts(((lexpr as Tree | undefined)?.["ColumnRef"] as Tree | undefined)?.["fields"]);
   const isFirst = ((rexpr as Tree | undefined)?.["ParamRef"] as Tree | undefined)?.["number"] === 1;

@@ -152,9 +152,9 @@ suite("signed notes of golang.org/x/mod", () => {
       assert.ok(read.ok && read.value.text === key, key);
     }
     const [key = ""] = verifierKeys.good;
-    const places = Array.from({ length: key.length + 1 }, (_, at) => at);
-    const pieces = places.flatMap((from) => places.slice(from + 1).map((to) => key.slice(from, to)));
-    const changed = places
+    const positions = Array.from({ length: key.length + 1 }, (_, at) => at);
+    const pieces = positions.flatMap((from) => positions.slice(from + 1).map((to) => key.slice(from, to)));
+    const changed = positions
       .slice(0, -1)
       .map((at) => key.slice(0, at) + String.fromCharCode(key.charCodeAt(at) + 1) + key.slice(at + 1));
     const bad = [...verifierKeys.bad, ...pieces.filter((piece) => piece !== key), ...changed];

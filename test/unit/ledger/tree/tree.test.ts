@@ -284,8 +284,8 @@ suite("signed heads", () => {
       await chmod(file, 0o600);
     }
     const text = await readFile(file, "utf8");
-    for (const held of [text, `\n  ${text}\n`])
-      assert.notEqual((await readSigningKeys(held))?.before, undefined, "the text itself");
+    for (const contents of [text, `\n  ${text}\n`])
+      assert.notEqual((await readSigningKeys(contents))?.before, undefined, "the text itself");
     await assert.rejects(readSigningKeys(`"${text}"`), (error: Error) => {
       says("damaged text", error.message);
       return !error.message.includes(text.slice(30, 60));

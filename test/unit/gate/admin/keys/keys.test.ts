@@ -58,11 +58,11 @@ suite("the format of a key", () => {
 
   test("the Python code in docs/guides/keys.md accepts the same keys as the gate", (t) => {
     const code = /```python\n([^]*?)```/.exec(readFileSync(join(root, "docs", "guides", "keys.md"), "utf8"))?.[1] ?? "";
-    const asked = [...vectors.keys.map(({ key }) => key), ...vectors.not_keys.map(({ text }) => text)];
+    const texts = [...vectors.keys.map(({ key }) => key), ...vectors.not_keys.map(({ text }) => text)];
     const script = `${code}\nimport json, sys\nprint(json.dumps([is_key(text) for text in json.load(sys.stdin)]))`;
-    const { stdout, error } = spawnSync("python3", ["-c", script], { input: JSON.stringify(asked), encoding: "utf8" });
+    const { stdout, error } = spawnSync("python3", ["-c", script], { input: JSON.stringify(texts), encoding: "utf8" });
     if (error !== undefined) return t.skip("python3 is not installed here");
-    return assert.deepEqual(JSON.parse(stdout), asked.map(looksLikeKey));
+    return assert.deepEqual(JSON.parse(stdout), texts.map(looksLikeKey));
   });
 
   test("generated keys are unique and valid, and a mistyped character makes a key invalid", () => {

@@ -126,10 +126,10 @@ suite("who is another person", () => {
     assert.deepEqual([asks("agent"), asks("annas-agent")], [["ben"], ["anna", "ben"]]);
     time.now += dayMs;
     assert.deepEqual([asks("agent"), asks("annas-agent")], [[], ["anna"]]);
-    const asked = time.now;
+    const askedAt = time.now;
     time.now += hourMs;
     await change("update", "annas-agent", { person: "lee" }, "bens");
-    assert.deepEqual(asks("annas-agent", asked), ["anna"], "the call from before");
+    assert.deepEqual(asks("annas-agent", askedAt), ["anna"], "the call from before");
     assert.deepEqual(asks("annas-agent"), ["ben", "lee"]);
   });
 

@@ -8,7 +8,7 @@ import { contract, type Answered, type Load } from "./load.ts";
 import { LedgerComparison } from "./ledger-comparison.ts";
 
 /** A gate's data folder and its settings. */
-export interface Place {
+export interface Setup {
   readonly data: string;
   readonly settings: Readonly<Record<string, string>>;
 }
@@ -17,10 +17,10 @@ export interface Place {
  * @param folder gets the contract; the data folder is in it unless it is named
  * @param changes mutations that break the gate on purpose
  */
-export function placeIn(
+export function setupIn(
   folder: string,
   { data = join(folder, "data"), changes = [] as readonly Mutation[] } = {},
-): Place {
+): Setup {
   const mandate = join(folder, "load.yaml");
   mkdirSync(folder, { recursive: true });
   writeFileSync(mandate, contract);
@@ -84,7 +84,7 @@ export interface Examined {
  * @throws if the gate does not start, or its ledger has a fault other than a lost answer
  */
 export async function examine(
-  { data, settings }: Place,
+  { data, settings }: Setup,
   answers: readonly Answered[],
   further?: Load,
 ): Promise<Examined> {
