@@ -10,7 +10,7 @@ import { after, suite, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
 import { openPostgres, type DatabaseOptions } from "../../packages/gate/src/ledger/store/postgres/postgres.ts";
-import { rowsOf } from "../../packages/gate/src/ledger/history/history.ts";
+import { makeLedgerRows } from "../../packages/gate/src/ledger/history/history.ts";
 import type { Database } from "../../packages/gate/src/ledger/store/store.ts";
 import type { LedgerStore } from "../../packages/gate/src/ledger/store/store.ts";
 import { NotKept } from "../../packages/gate/src/ledger/errors.ts";
@@ -38,7 +38,7 @@ async function open(t: TestContext, options: DatabaseOptions): Promise<{ databas
 }
 
 async function allRows(store: LedgerStore): Promise<readonly StoredRow[]> {
-  return (await Array.fromAsync(rowsOf(store.tables).scan(1))).flat();
+  return (await Array.fromAsync(makeLedgerRows(store.tables).scan(1))).flat();
 }
 
 const notKept =

@@ -15,7 +15,7 @@ import {
   openPostgres,
   type DatabaseOptions,
 } from "../../packages/gate/src/ledger/store/postgres/postgres.ts";
-import { rowsOf } from "../../packages/gate/src/ledger/history/history.ts";
+import { makeLedgerRows } from "../../packages/gate/src/ledger/history/history.ts";
 import type { Database } from "../../packages/gate/src/ledger/store/store.ts";
 import { LedgerRefused, NotKept } from "../../packages/gate/src/ledger/errors.ts";
 import { control } from "../support/controls/control.ts";
@@ -169,7 +169,7 @@ function setUp(there: PostgresServer, app: string): void {
         }),
       );
       const ends = await Promise.all(
-        stores.map(async (store) => (await Array.fromAsync(rowsOf(store.tables).scan(5))).flat().length),
+        stores.map(async (store) => (await Array.fromAsync(makeLedgerRows(store.tables).scan(5))).flat().length),
       );
       assert.deepEqual(new Set(ends), new Set([1]));
       const connections = await there.run(

@@ -114,7 +114,7 @@ const groups: readonly { readonly rule: string; readonly messages: readonly Refu
       [request("toString", {}), "not one that the gate passes on"],
     ],
     defect: {
-      within: "callOf",
+      within: "toMcpCall",
       module: "http/mcp-message",
       find: "if (isHarmless) $then",
       put: "if (isHarmless || !judged.has(method)) return good(undefined);",
@@ -130,7 +130,7 @@ const groups: readonly { readonly rule: string; readonly messages: readonly Refu
       [request("tools/call", { name: 1 }), "a call needs the tool's name"],
       [request("tools/call", { name: "pay", arguments: [] }), "a call needs the tool's name"],
     ],
-    defect: { within: "callOf", module: "http/mcp-message", find: "stranger !== undefined", put: "false" },
+    defect: { within: "toMcpCall", module: "http/mcp-message", find: "stranger !== undefined", put: "false" },
   },
   {
     rule: "a number that programs read differently",
@@ -349,7 +349,7 @@ runScenarios("POST /hooks/envoy/{server}", [
       for (const path of ["/hooks/envoy/a.b", "/hooks/envoy/a__b", "/hooks/envoy/bank/mcp", "/hooks/envoy/bank?x=1"])
         assert.equal((await envoy(desk, paying(5), { path })).status, 404, path);
     },
-    defect: { within: "callOf", module: "http/mcp-message", find: "escapeName(name)", put: "name" },
+    defect: { within: "toMcpCall", module: "http/mcp-message", find: "escapeName(name)", put: "name" },
   },
   {
     rule: "the receipt has the arguments as they came, no facts, and the session that the MCP server gave",
@@ -375,7 +375,12 @@ runScenarios("POST /hooks/envoy/{server}", [
       assert.equal((await envoy(desk, calling("a.b", {}), { headers: { "mcp-session-id": "t" } })).status, 403);
       assert.equal((await envoy(desk, calling("a.b", {}), { headers: { "mcp-session-id": "u" } })).status, 200);
     },
-    defect: { within: "callOf", module: "http/mcp-message", find: 'params.source("arguments") ?? "{}"', put: '"{}"' },
+    defect: {
+      within: "toMcpCall",
+      module: "http/mcp-message",
+      find: 'params.source("arguments") ?? "{}"',
+      put: '"{}"',
+    },
   },
   {
     rule: "a call that a person approved passes when the client sends it again, once",

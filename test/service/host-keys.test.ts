@@ -205,7 +205,7 @@ runScenarios("keys of hosts", [
       assert.equal((await waiting).json.comment, "not today");
       assert.equal((await send(desk, other, `/approvals/${approval.id}`)).status, 404);
     },
-    defect: { within: "show", module: "http/approvals", find: "approval.key === nameOf(call)", put: "true" },
+    defect: { within: "show", module: "http/approvals", find: "approval.key === readKeyName(call)", put: "true" },
   },
   {
     rule: "a fact that the contract does not list is absent, the reason says so, and the receipt keeps it",

@@ -137,7 +137,7 @@ const scenarios: readonly Scenario[] = [
     },
     defect: [
       { within: "tooManyStops", find: 'kind === "all" || kind === "key"', put: "false && kind" },
-      { within: "tooManyStops", find: "kindOf(stop.scope) === kind", put: "true" },
+      { within: "tooManyStops", find: "classifyStopScope(stop.scope) === kind", put: "true" },
     ],
   },
   {

@@ -6,7 +6,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import fc from "fast-check";
 import type { LedgerStore, StoredEffect, StoredLookup } from "../../packages/gate/src/ledger/store/store.ts";
 import type { RowQuery } from "../../packages/gate/src/ledger/store/tables.ts";
-import { rowsOf } from "../../packages/gate/src/ledger/history/history.ts";
+import { makeLedgerRows } from "../../packages/gate/src/ledger/history/history.ts";
 import { findRows } from "../../packages/gate/src/ledger/history/table-reads.ts";
 import { LedgerRefused, NotKept } from "../../packages/gate/src/ledger/errors.ts";
 import { changeColumns, type StoredRow } from "../../packages/core/src/record/entry/row.ts";
@@ -102,8 +102,8 @@ export function storeSuite(name: string, engine: Engine): void {
       assert.equal(store.opened.head, undefined);
       for (let from = 0; from < rows.length; from += 100) await commit(store, rows.slice(from, from + 100), []);
       for (let round = 0; round < 2; round += 1) {
-        assert.deepEqual(await all(rowsOf(store.tables).scan(1)), rows);
-        assert.deepEqual(await all(rowsOf(store.tables).scan(1290)), rows.slice(1289));
+        assert.deepEqual(await all(makeLedgerRows(store.tables).scan(1)), rows);
+        assert.deepEqual(await all(makeLedgerRows(store.tables).scan(1290)), rows.slice(1289));
         assert.deepEqual(await all(findRows(store.tables, newest)), rows.toReversed());
         await store.close();
         store = await openFor(t, folder, true);
@@ -152,7 +152,7 @@ export function storeSuite(name: string, engine: Engine): void {
       const store = await openFor(t, temporaryFolder(t));
       const rows = Array.from({ length: 40 }, (_, at) => storedRow(at + 1, { evidence: "e".repeat(200_000) }));
       await commit(store, rows, []);
-      for (const slices of [rowsOf(store.tables).scan(1), findRows(store.tables, newest)]) {
+      for (const slices of [makeLedgerRows(store.tables).scan(1), findRows(store.tables, newest)]) {
         let count = 0;
         for await (const slice of slices) {
           assert.ok(slice.reduce((sum, { evidence }) => sum + evidence.length, 0) <= 1_300_000);
@@ -166,8 +166,8 @@ export function storeSuite(name: string, engine: Engine): void {
       const store = await openFor(t, temporaryFolder(t));
       await store.keepContract(sha256("目"), "目");
       await store.keepContract(sha256("目"), "目");
-      assert.equal(await rowsOf(store.tables).contractText(sha256("目")), "目");
-      assert.equal(await rowsOf(store.tables).contractText(sha256("other")), undefined);
+      assert.equal(await makeLedgerRows(store.tables).contractText(sha256("目")), "目");
+      assert.equal(await makeLedgerRows(store.tables).contractText(sha256("other")), undefined);
       await store.close();
     });
   });
@@ -208,7 +208,7 @@ export function storeSuite(name: string, engine: Engine): void {
         Array.from({ length: 2000 }, (_, at) => storedRow(at + 1)),
         [],
       );
-      const reading = rowsOf(store.tables).scan(1)[Symbol.asyncIterator]();
+      const reading = makeLedgerRows(store.tables).scan(1)[Symbol.asyncIterator]();
       assert.equal((await reading.next()).value?.[0]?.seq, 1);
       for (let seq = 2001; seq <= 2050; seq += 1) await Promise.race([commit(store, [storedRow(seq)], []), late()]);
       const rest = await all({ [Symbol.asyncIterator]: () => reading });
@@ -264,7 +264,7 @@ function ownedSuite(name: string, { open, owner }: OwnedEngine, openFor: Open): 
 function sharedSuite(name: string, { sharer, env }: SharedEngine, openFor: Open): void {
   /** However the gates' transactions interleave, each row and each event is stored once, in one order. */
   const assertHas = async (store: LedgerStore, transactions: number): Promise<void> => {
-    const rows = await all(rowsOf(store.tables).scan(1));
+    const rows = await all(makeLedgerRows(store.tables).scan(1));
     assert.deepEqual(
       rows.map(({ seq }) => seq),
       Array.from({ length: transactions }, (_, at) => at + 1),

@@ -10,7 +10,7 @@ import { DatabaseSync } from "node:sqlite";
 import { suite, test } from "node:test";
 import { inspectLedger, openLedger } from "../../../packages/gate/src/ledger/mod.ts";
 import { NotKept } from "../../../packages/gate/src/ledger/errors.ts";
-import { rowsOf } from "../../../packages/gate/src/ledger/history/history.ts";
+import { makeLedgerRows } from "../../../packages/gate/src/ledger/history/history.ts";
 import { openSqlite } from "../../../packages/gate/src/ledger/store/sqlite/sqlite.ts";
 import { smallDisk } from "../../support/faults/small-disk.ts";
 import {
@@ -111,7 +111,7 @@ suite("SQLite: the files of the store", { tags: ["verify.walks-chain"] }, () => 
         [],
       );
     await add(1000);
-    const reading = rowsOf(store.tables).scan(1)[Symbol.asyncIterator]();
+    const reading = makeLedgerRows(store.tables).scan(1)[Symbol.asyncIterator]();
     await reading.next();
     for (let batch = 0; batch < 50; batch += 1) await add(200);
     const bytes = statSync(join(folder, "ledger.db-wal")).size;

@@ -234,7 +234,7 @@ export const mutants: readonly Mutant[] = [
   {
     fault: "leaves a message in more than one line",
     mutations: [
-      { within: "messageOf", module: "mcp/message", find: 'original.replaceAll(/[\\r\\n]/g, " ")', put: "original" },
+      { within: "toRpcMessage", module: "mcp/message", find: 'original.replaceAll(/[\\r\\n]/g, " ")', put: "original" },
     ],
     noticed: ["X1:"],
   },

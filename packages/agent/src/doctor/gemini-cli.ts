@@ -25,7 +25,7 @@ export const geminiCli: DoctorHost = {
   redirect: redirectSettings,
   cases: (files) => [
     ...commonCases({ install, remedies: { "no-hook": managed }, hasWrite: true }),
-    ...ownCases(namesIn(files)),
+    ...ownCases(listGateHooks(files)),
   ],
   calls: (file) => usualCalls(file, "run_shell_command", ["write_file", { file_path: file, content: "written" }]),
   start: ({ home, workspace, model, user, project }, prompt) => {
@@ -60,7 +60,7 @@ function gateHooks(text: string): readonly SettingsMembers[] {
     .map(({ hook }) => hook);
 }
 
-function namesIn(files: readonly SettingsFile[]): readonly string[] {
+function listGateHooks(files: readonly SettingsFile[]): readonly string[] {
   return files.flatMap(({ text }) => gateHooks(text).map(({ name, command }) => String(name ?? command)));
 }
 

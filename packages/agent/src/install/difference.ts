@@ -8,13 +8,13 @@ const pairsMax = 4_000_000;
  * @returns lines that start with a blank, `-` or `+`
  */
 export function lineDifference(before: string, after: string): string {
-  const marked = markedLines(linesOf(before), linesOf(after));
+  const marked = markedLines(splitLines(before), splitLines(after));
   const isNear = (at: number): boolean =>
     marked.slice(Math.max(0, at - 3), at + 4).some((line) => !line.startsWith(" "));
   return marked.flatMap((line, at) => (isNear(at) ? [line] : isNear(at - 1) ? ["  ..."] : [])).join("\n");
 }
 
-function linesOf(text: string): readonly string[] {
+function splitLines(text: string): readonly string[] {
   return text === "" ? [] : text.replace(/\n$/, "").split("\n");
 }
 

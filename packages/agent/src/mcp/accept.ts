@@ -89,7 +89,11 @@ function differences(earlier: LockFile | undefined, now: LockFile): readonly str
     (lock?.instructions ?? []).map(({ text }) => JSON.stringify(text));
   addDifference("It tells the model:", texts(same), texts(now));
   for (const name of new Set([...Object.keys(same?.tools ?? {}), ...Object.keys(now.tools)])) {
-    addDifference(`The tool ${JSON.stringify(name)}:`, linesOf(pinnedIn(same, name)), linesOf(pinnedIn(now, name)));
+    addDifference(
+      `The tool ${JSON.stringify(name)}:`,
+      formatPinnedTools(pinnedIn(same, name)),
+      formatPinnedTools(pinnedIn(now, name)),
+    );
   }
   return lines;
 }
@@ -99,7 +103,7 @@ function pinnedIn(lock: LockFile | undefined, name: string): readonly PinnedTool
 }
 
 /** One line for each member of the only definition, so that a difference is short. */
-function linesOf(pinned: readonly PinnedTool[]): readonly string[] {
+function formatPinnedTools(pinned: readonly PinnedTool[]): readonly string[] {
   if (pinned.length !== 1) return pinned.map(({ definition }) => JSON.stringify(definition));
   return Object.entries(pinned[0]?.definition ?? {}).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
 }

@@ -107,7 +107,7 @@ function optionsOf(words: readonly string[]): McpOptions {
     throw new UsageError("svc-gate mcp: --upstream and --port belong together");
   const name = values.name ?? defaultName(source);
   const prefix = prefixOf(name, isProject);
-  const answerSeconds = numberOf("--timeout", timeout, 600);
+  const answerSeconds = parseWholeNumber("--timeout", timeout, 600);
   if (answerSeconds === 0) throw new UsageError("svc-gate mcp: --timeout needs at least one second");
   return {
     action,
@@ -116,8 +116,8 @@ function optionsOf(words: readonly string[]): McpOptions {
     prefix,
     lockFile: pins ?? defaultLockFile(prefix),
     answerMs: answerSeconds * 1000,
-    waitMs: numberOf("--wait", wait, 86_400) * 1000,
-    port: port === undefined ? undefined : numberOf("--port", port, 65_535),
+    waitMs: parseWholeNumber("--wait", wait, 86_400) * 1000,
+    port: port === undefined ? undefined : parseWholeNumber("--port", port, 65_535),
     allow: channelsOf("--allow", values.allow),
     deny: channelsOf("--deny", values.deny),
     isYes: yes,
@@ -184,7 +184,7 @@ function addressOf(text: string): URL {
   return address;
 }
 
-function numberOf(name: string, text: string, most: number): number {
+function parseWholeNumber(name: string, text: string, most: number): number {
   const number = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN;
   if (!(number <= most)) throw new UsageError(`svc-gate mcp: ${name} needs a whole number from 0 to ${most}`);
   return number;

@@ -11,7 +11,15 @@ import { Relay } from "./relay.ts";
 import { RecentMap } from "./recent.ts";
 import { HttpReply } from "./reply.ts";
 import { secretOf } from "./settings.ts";
-import { answerMs, eventsOf, textOf, typeOf, Upstream, UpstreamError, type UpstreamAnswer } from "./upstream.ts";
+import {
+  answerMs,
+  eventsOf,
+  readAnswerText,
+  typeOf,
+  Upstream,
+  UpstreamError,
+  type UpstreamAnswer,
+} from "./upstream.ts";
 
 /** Sessions of the older protocol: if there are more, the proxy forgets the oldest. */
 const openSessionsMax = 1000;
@@ -217,8 +225,8 @@ class HttpProxy {
     reply.resemble(answer);
     try {
       if (type === "events") await this.#passEvents(exchange, answer, ports);
-      else if (type === "json") await passJson(relay, await textOf(answer), ports);
-      else reply.plain(await textOf(answer));
+      else if (type === "json") await passJson(relay, await readAnswerText(answer), ports);
+      else reply.plain(await readAnswerText(answer));
       // The rest of a stream of a session can still come on another stream.
       const isOver = !(type === "events" && exchange.isInSession) && answer.statusCode < 400;
       if (id !== undefined && isOver && relay.abandon(id)) throw new UpstreamError("the MCP server did not answer");
@@ -263,7 +271,7 @@ class HttpProxy {
       const signal = AbortSignal.timeout(answerMs);
       const answer = await this.#upstream.send({ method: "POST", headers: all, body: text, signal });
       const isStream = typeOf(answer) === "events";
-      const texts = isStream ? eventsOf(answer) : [{ data: await textOf(answer) }];
+      const texts = isStream ? eventsOf(answer) : [{ data: await readAnswerText(answer) }];
       for await (const { data } of texts) {
         const each = data === "" ? undefined : messages.readMessage(data);
         if (each?.kind === "response") await relay.fromServer(each, ports);

@@ -5,7 +5,7 @@ import type { JsonRecord } from "./json.ts";
 import { readLines } from "./lines.ts";
 import * as messages from "./message.ts";
 import { serverEnv } from "./settings.ts";
-import { eventsOf, textOf, typeOf, type Upstream } from "./upstream.ts";
+import { eventsOf, readAnswerText, typeOf, type Upstream } from "./upstream.ts";
 import { visible } from "./visible.ts";
 
 /** Why a server did not say what it offers. The message follows the server's name. */
@@ -148,7 +148,7 @@ export function httpLink(upstream: Upstream, version: string, namesMethod: boole
     }
     const id = answer.headers["mcp-session-id"];
     if (typeof id === "string") session = id;
-    if (typeOf(answer) === "json") return resultIn(await textOf(answer), count);
+    if (typeOf(answer) === "json") return resultIn(await readAnswerText(answer), count);
     if (typeOf(answer) === "other") return void answer.destroy();
     for await (const { data } of eventsOf(answer)) {
       const message = readable(data);

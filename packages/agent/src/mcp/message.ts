@@ -87,7 +87,7 @@ export function readMessage(text: string): RpcMessage {
   if (!isObject(value)) throw new MessageError("Svc: the message is not an object.", errors.invalid, null);
   const why = faultOf(value);
   if (why !== undefined) throw new MessageError(`Svc: the message is refused: ${why}.`, errors.invalid, idIn(value));
-  return messageOf(value, text);
+  return toRpcMessage(value, text);
 }
 
 function faultOf(value: JsonRecord): string | undefined {
@@ -108,7 +108,7 @@ function faultOf(value: JsonRecord): string | undefined {
   return isOdd ? "a member of its params or result differs from a known member only in case" : undefined;
 }
 
-function messageOf(value: JsonRecord, original: string): RpcMessage {
+function toRpcMessage(value: JsonRecord, original: string): RpcMessage {
   // Some readers end a line at a carriage return, and would find a message in the middle of this one.
   const text = original.replaceAll(/[\r\n]/g, " ");
   const id = idIn(value);

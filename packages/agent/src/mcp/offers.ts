@@ -5,7 +5,7 @@ import type { JsonRecord } from "./json.ts";
 import { ProbeError } from "./links.ts";
 import { UsageError } from "./pins.ts";
 import { probe, type Offer } from "./probe.ts";
-import { messageOf, secretOf } from "./settings.ts";
+import { describeError, secretOf } from "./settings.ts";
 import { Upstream } from "./upstream.ts";
 
 /**
@@ -23,7 +23,7 @@ export async function offersOf(
   try {
     return await probe(source, { capabilities: capabilitiesOf(allowed), upstream, waitMs: answerMs });
   } catch (error) {
-    const why = error instanceof ProbeError ? error.message : `does not answer: ${messageOf(error)}`;
+    const why = error instanceof ProbeError ? error.message : `does not answer: ${describeError(error)}`;
     throw new UsageError(`svc-gate mcp: the server ${prefix} ${why}`);
   } finally {
     upstream?.close();

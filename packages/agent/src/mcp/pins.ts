@@ -124,14 +124,14 @@ function lockIn(value: unknown): LockFile {
     });
   }
   const instructions = listIn(value["instructions"]).map((each) => {
-    const text = isObject(each) ? textOf(each["text"]) : "";
+    const text = isObject(each) ? expectText(each["text"]) : "";
     return { digest: digestIn(each, text, "the instructions"), text };
   });
   return {
     version: 1,
-    server: textOf(value["server"]),
-    source: textOf(value["source"]),
-    started: listIn(value["started"]).map(textOf),
+    server: expectText(value["server"]),
+    source: expectText(value["source"]),
+    started: listIn(value["started"]).map(expectText),
     channels: channels.filter((channel) => listIn(value["channels"]).includes(channel)),
     instructions,
     tools,
@@ -150,7 +150,7 @@ function listIn(value: unknown): readonly unknown[] {
   return value;
 }
 
-function textOf(value: unknown): string {
+function expectText(value: unknown): string {
   if (typeof value !== "string") throw new JsonError("it lacks a text");
   return value;
 }

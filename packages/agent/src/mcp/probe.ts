@@ -47,7 +47,7 @@ export async function probe(source: ServerSource, probing: ProbeOptions): Promis
         return undefined;
       });
       if (greeting === undefined) continue;
-      const tools = await toolsOf(link, greeting.params, waitMs);
+      const tools = await fetchServerTools(link, greeting.params, waitMs);
       offers.unshift({ instructions: greeting.instructions, tools });
     } finally {
       await link.close();
@@ -84,7 +84,7 @@ async function greet(
   return { instructions: textIn(found, "instructions"), params: { _meta: meta } };
 }
 
-async function toolsOf(link: ServerLink, params: JsonRecord, waitMs: number): Promise<readonly JsonRecord[]> {
+async function fetchServerTools(link: ServerLink, params: JsonRecord, waitMs: number): Promise<readonly JsonRecord[]> {
   const tools: JsonRecord[] = [];
   const cursors = new Set<string>();
   const endMs = performance.now() + 2 * waitMs;

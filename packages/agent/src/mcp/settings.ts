@@ -13,7 +13,7 @@ export function gateOf(env: NodeJS.ProcessEnv): (sessionId?: string) => SvcGate 
       const timeoutMs = seconds ? Number(seconds) * 1000 : undefined;
       return new SvcGate(url, { apiKey, sessionId: sessionId ?? env["SVC_SESSION"], timeoutMs, idempotent: true });
     } catch (error) {
-      throw new UsageError(`svc-gate mcp: SVC_URL, SVC_KEY, SVC_SESSION or SVC_TIMEOUT: ${messageOf(error)}`);
+      throw new UsageError(`svc-gate mcp: SVC_URL, SVC_KEY, SVC_SESSION or SVC_TIMEOUT: ${describeError(error)}`);
     }
   };
 }
@@ -28,7 +28,7 @@ export function secretOf(env: NodeJS.ProcessEnv, name: string): string | null {
     return readFileSync(file, "utf8").trim();
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    throw new UsageError(`svc-gate mcp: the file of ${name}_FILE cannot be read: ${messageOf(error)}`);
+    throw new UsageError(`svc-gate mcp: the file of ${name}_FILE cannot be read: ${describeError(error)}`);
   }
 }
 
@@ -37,6 +37,6 @@ export function serverEnv(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !/^SVC_/i.test(name)));
 }
 
-export function messageOf(error: unknown): string {
+export function describeError(error: unknown): string {
   return error instanceof Error ? error.message : "unknown error";
 }

@@ -64,7 +64,7 @@ export function typeOf(answer: IncomingMessage): "json" | "events" | "other" {
 }
 
 /** @throws UpstreamError for a text that is too long, broken or not UTF-8 */
-export async function textOf(answer: IncomingMessage): Promise<string> {
+export async function readAnswerText(answer: IncomingMessage): Promise<string> {
   const max = typeOf(answer) === "json" ? answerBytesMax : otherBytesMax;
   const pieces: Buffer[] = [];
   let length = 0;

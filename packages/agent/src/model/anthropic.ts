@@ -6,7 +6,7 @@ import {
   offeredTool,
   pieces,
   raw,
-  textOf,
+  readContentText,
   type AnyJson,
   type ModelAnswer,
   type Protocol,
@@ -16,7 +16,7 @@ import type { ModelMessage } from "./script.ts";
 export const anthropic: Protocol = {
   accepts: (path) => path.endsWith("/v1/messages"),
   read: (body) => ({
-    messages: (body.messages ?? []).map(messageOf),
+    messages: (body.messages ?? []).map(toModelMessage),
     tools: (body.tools ?? []).map((tool: AnyJson) => offeredTool(tool.name, tool.description, tool.input_schema)),
     isStreamed: body.stream === true,
   }),
@@ -36,13 +36,13 @@ export const anthropic: Protocol = {
   },
 };
 
-function messageOf({ role, content }: AnyJson): ModelMessage {
+function toModelMessage({ role, content }: AnyJson): ModelMessage {
   const parts: readonly AnyJson[] = Array.isArray(content) ? content : [{ type: "text", text: content }];
   const results = parts.filter(({ type }) => type === "tool_result");
   return {
     from: role === "assistant" ? "model" : "user",
-    text: textOf(parts.filter(({ type }) => type === "text")),
-    results: results.map((part) => ({ call: String(part.tool_use_id), text: textOf(part.content) })),
+    text: readContentText(parts.filter(({ type }) => type === "text")),
+    results: results.map((part) => ({ call: String(part.tool_use_id), text: readContentText(part.content) })),
   };
 }
 

@@ -6,7 +6,7 @@ import {
   offeredTool,
   pieces,
   raw,
-  textOf,
+  readContentText,
   type AnyJson,
   type ModelAnswer,
   type OfferedTool,
@@ -17,25 +17,25 @@ import type { ModelMessage } from "./script.ts";
 export const gemini: Protocol = {
   accepts: (path) => /:(?:generateContent|streamGenerateContent)$/.test(path),
   read: (body, path) => ({
-    messages: (body.contents ?? []).map(messageOf),
-    tools: (body.tools ?? []).flatMap(toolsOf),
+    messages: (body.contents ?? []).map(toModelMessage),
+    tools: (body.tools ?? []).flatMap(toOfferedTools),
     isStreamed: path.endsWith(":streamGenerateContent"),
   }),
-  whole: (answer) => json(responseOf(answer, partsOf(answer), true)),
+  whole: (answer) => json(responseOf(answer, toGeminiParts(answer), true)),
   streamed: (answer) => {
     const { says } = answer;
     // Calls of a batch come in one piece: a host that gets them one by one runs them in turns of their own.
-    const parts = typeof says === "string" ? pieces(says).map((text) => [{ text }]) : [partsOf(answer)];
+    const parts = typeof says === "string" ? pieces(says).map((text) => [{ text }]) : [toGeminiParts(answer)];
     return parts.map((piece, index) => event(responseOf(answer, piece, index === parts.length - 1)));
   },
 };
 
-function messageOf({ role, parts }: AnyJson): ModelMessage {
+function toModelMessage({ role, parts }: AnyJson): ModelMessage {
   const all: readonly AnyJson[] = parts ?? [];
   const responses = all.map(({ functionResponse }) => functionResponse).filter((each) => each !== undefined);
   return {
     from: role === "model" ? "model" : "user",
-    text: textOf(all),
+    text: readContentText(all),
     results: responses.map(({ id, name, response }) => ({
       call: String(id ?? name),
       text: JSON.stringify(response),
@@ -43,7 +43,7 @@ function messageOf({ role, parts }: AnyJson): ModelMessage {
   };
 }
 
-function toolsOf(tool: AnyJson): readonly OfferedTool[] {
+function toOfferedTools(tool: AnyJson): readonly OfferedTool[] {
   const declared: readonly AnyJson[] = tool.functionDeclarations ?? [];
   const others = Object.keys(tool).filter((name) => name !== "functionDeclarations");
   return [
@@ -66,7 +66,7 @@ function withTypes(schema: AnyJson): AnyJson {
   );
 }
 
-function partsOf(answer: ModelAnswer): readonly object[] {
+function toGeminiParts(answer: ModelAnswer): readonly object[] {
   const { says } = answer;
   if (typeof says === "string") return [{ text: says }];
   return says.map(({ tool, arguments: input }, index) => ({

@@ -5,7 +5,7 @@ import {
   json,
   offeredTool,
   pieces,
-  textOf,
+  readContentText,
   type AnyJson,
   type ModelAnswer,
   type OfferedTool,
@@ -16,7 +16,7 @@ import type { ModelMessage } from "./script.ts";
 export const openaiChat: Protocol = {
   accepts: (path) => path.endsWith("/chat/completions"),
   read: (body) => ({
-    messages: (body.messages ?? []).map(messageOf),
+    messages: (body.messages ?? []).map(toModelMessage),
     tools: (body.tools ?? []).map(toolOf),
     isStreamed: body.stream === true,
   }),
@@ -52,11 +52,11 @@ function toolOf(tool: AnyJson): OfferedTool {
   return offeredTool(name ?? tool.type, description, parameters);
 }
 
-function messageOf({ role, content, tool_call_id }: AnyJson): ModelMessage {
-  const results = role === "tool" ? [{ call: String(tool_call_id), text: textOf(content) }] : [];
+function toModelMessage({ role, content, tool_call_id }: AnyJson): ModelMessage {
+  const results = role === "tool" ? [{ call: String(tool_call_id), text: readContentText(content) }] : [];
   return {
     from: role === "assistant" ? "model" : "user",
-    text: role === "user" ? textOf(content) : "",
+    text: role === "user" ? readContentText(content) : "",
     results,
   };
 }

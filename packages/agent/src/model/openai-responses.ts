@@ -5,7 +5,7 @@ import {
   json,
   offeredTool,
   pieces,
-  textOf,
+  readContentText,
   type AnyJson,
   type ModelAnswer,
   type OfferedTool,
@@ -16,8 +16,8 @@ import type { ModelMessage } from "./script.ts";
 export const openaiResponses: Protocol = {
   accepts: (path) => path.endsWith("/responses"),
   read: (body) => ({
-    messages: (Array.isArray(body.input) ? body.input : [{ role: "user", content: body.input }]).map(messageOf),
-    tools: (body.tools ?? []).flatMap(toolsOf),
+    messages: (Array.isArray(body.input) ? body.input : [{ role: "user", content: body.input }]).map(toModelMessage),
+    tools: (body.tools ?? []).flatMap(toOfferedTools),
     isStreamed: body.stream === true,
   }),
   whole: (answer) => json(responseOf(answer, "completed", itemsOf(answer))),
@@ -34,16 +34,16 @@ export const openaiResponses: Protocol = {
 };
 
 /** A namespace has tools of its own: they are written `namespace/tool`. */
-function toolsOf({ type, name, description, parameters, tools }: AnyJson): readonly OfferedTool[] {
+function toOfferedTools({ type, name, description, parameters, tools }: AnyJson): readonly OfferedTool[] {
   if (type !== "namespace") return [offeredTool(name ?? type, description, parameters)];
-  return (tools ?? []).flatMap(toolsOf).map((tool: OfferedTool) => ({ ...tool, name: `${name}/${tool.name}` }));
+  return (tools ?? []).flatMap(toOfferedTools).map((tool: OfferedTool) => ({ ...tool, name: `${name}/${tool.name}` }));
 }
 
-function messageOf({ type, role, content, call_id, output }: AnyJson): ModelMessage {
+function toModelMessage({ type, role, content, call_id, output }: AnyJson): ModelMessage {
   if (type === "function_call_output")
-    return { from: "user", text: "", results: [{ call: String(call_id), text: textOf(output) }] };
+    return { from: "user", text: "", results: [{ call: String(call_id), text: readContentText(output) }] };
   const isUser = role !== undefined && role !== "assistant";
-  return { from: isUser ? "user" : "model", text: role === "user" ? textOf(content) : "", results: [] };
+  return { from: isUser ? "user" : "model", text: role === "user" ? readContentText(content) : "", results: [] };
 }
 
 function responseOf(answer: ModelAnswer, status: string, output: readonly object[]): object {

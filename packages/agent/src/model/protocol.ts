@@ -85,7 +85,7 @@ export function json(value: AnyJson): string {
 }
 
 /** Returns the texts of a content: a text, or a list of parts with a text. */
-export function textOf(content: AnyJson): string {
+export function readContentText(content: AnyJson): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return content === null || content === undefined ? "" : JSON.stringify(content);
   return content.map((part: AnyJson) => (typeof part?.text === "string" ? part.text : "")).join("\n");

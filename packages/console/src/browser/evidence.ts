@@ -54,7 +54,12 @@ export function compareMembers(before: Json, now: Json): readonly MemberComparis
     else if (isList(one) && isList(other))
       for (let at = 0; at < Math.max(one.length, other.length); at += 1)
         visit(one[at], other[at], { within, step: at });
-    else found.push({ node: within, before: one, isSame: one === other || textOf(one) === textOf(other) });
+    else
+      found.push({
+        node: within,
+        before: one,
+        isSame: one === other || formatOptionalJson(one) === formatOptionalJson(other),
+      });
   };
   visit(before, now, undefined);
   return found;
@@ -73,7 +78,7 @@ function isList(value: Json | undefined): value is readonly Json[] {
   return Array.isArray(value);
 }
 
-function textOf(value: Json | undefined): string | undefined {
+function formatOptionalJson(value: Json | undefined): string | undefined {
   return value === undefined ? undefined : jsonText(value);
 }
 

@@ -230,7 +230,7 @@ export const approvalActs: readonly string[] = [
 ] satisfies readonly ApprovalAct["act"][];
 
 /** Returns the rows whose approvals an act changes. */
-export function rowsOf(act: ApprovalAct): readonly number[] {
+export function listChangedRows(act: ApprovalAct): readonly number[] {
   if (act.act === "approval.expire" || act.act === "approval.cancel") return act.rows;
   if (act.act === "stop.set") return [...act.ends, ...act.reopens];
   if (act.act === "approval.use") return act.uses.map(({ approval }) => approval);

@@ -54,7 +54,7 @@ function factsText(facts: BoundCall["subject"]): string {
  */
 export function attachText({ log, key, tool, input, unbound }: Omit<BoundCall, "session" | "subject">): string {
   const names = [key, log, tool].map((part) => JSON.stringify(part));
-  const text = inputText(input, unbound, valueOf);
+  const text = inputText(input, unbound, formatNumericValue);
   return `svc-gate/attach/1\n{"input":${text},"key":${names[0]},"log":${names[1]},"tool":${names[2]}}`;
 }
 
@@ -64,15 +64,15 @@ function charactersOf(number: number | Decimal): string {
   return typeof number === "number" ? String(number) : number.text;
 }
 
-function valueOf(number: number | Decimal): string {
+function formatNumericValue(number: number | Decimal): string {
   return typeof number === "number" ? String(number) : decimalText(number.coefficient, number.exponent);
 }
 
 function inputText(input: JsonObject, unbound: readonly string[], numberText: NumberText): string {
-  return textOf(input, "input", new Set(unbound), numberText);
+  return formatBindingValue(input, "input", new Set(unbound), numberText);
 }
 
-function textOf(value: Json, path: string, unbound: ReadonlySet<string>, numberText: NumberText): string {
+function formatBindingValue(value: Json, path: string, unbound: ReadonlySet<string>, numberText: NumberText): string {
   if (value === null || typeof value === "boolean" || typeof value === "string") return JSON.stringify(value);
   if (typeof value === "number" || value instanceof Decimal) return numberText(value);
   // Members inside lists have no path, so they are always bound.
@@ -83,12 +83,13 @@ function textOf(value: Json, path: string, unbound: ReadonlySet<string>, numberT
       .filter(([, member]) => !unbound.has(member))
       .toSorted(([one], [other]) => (one < other ? -1 : 1))
       .map(
-        ([name, member]) => `${JSON.stringify(name)}:${textOf(members.get(name) ?? null, member, unbound, numberText)}`,
+        ([name, member]) =>
+          `${JSON.stringify(name)}:${formatBindingValue(members.get(name) ?? null, member, unbound, numberText)}`,
       );
     return `{${texts.join(",")}}`;
   }
   const items = value as readonly Json[];
-  return `[${items.map((item) => textOf(item, "", unbound, numberText)).join(",")}]`;
+  return `[${items.map((item) => formatBindingValue(item, "", unbound, numberText)).join(",")}]`;
 }
 
 /** A call, as grants compare it. A part that was erased is undefined. */
@@ -109,7 +110,7 @@ export function memberText(call: ComparedCall, member: string): string | undefin
   if (presence === "platform" || presence === "session") return String((call[presence] ?? null) !== null);
   const value = memberOf(call, presence ?? member);
   if (presence !== undefined) return String(value !== undefined);
-  return value === undefined ? undefined : textOf(value, "", new Set(), charactersOf);
+  return value === undefined ? undefined : formatBindingValue(value, "", new Set(), charactersOf);
 }
 
 /** Returns a number of a call as a decimal; undefined if it is not a number. */

@@ -74,7 +74,7 @@ function lookInside(search: MemberSearch, start: number, { inside }: PathTree): 
   let at = start + 1;
   while (at < text.length && text.charCodeAt(at) !== CLOSE) {
     const from = stringEnd(text, at) + 1;
-    const member = inside.get(nameOf(text.slice(at, from - 1)));
+    const member = inside.get(unquoteMemberName(text.slice(at, from - 1)));
     const goesIn = member !== undefined && member.inside.size > 0 && text.charCodeAt(from) === OPEN;
     const to = goesIn ? lookInside(search, from, member) : valueEnd(text, from);
     for (const index of member?.ends ?? []) found[index] = { from, to };
@@ -83,7 +83,7 @@ function lookInside(search: MemberSearch, start: number, { inside }: PathTree): 
   return at + 1;
 }
 
-function nameOf(quoted: string): string {
+function unquoteMemberName(quoted: string): string {
   return quoted.includes("\\") ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
 }
 

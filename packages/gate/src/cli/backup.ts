@@ -31,7 +31,7 @@ export async function backupCommand(to: string, options: BackupOptions): Promise
     if (withSigningKey) await copyKeys(dataDir, to, ledgers);
     await flushFolder(to);
     await flushFolder(dirname(to));
-    return { exitCode: 0, text: json ? jsonOf(made) : textOf(to, made, withSigningKey) };
+    return { exitCode: 0, text: json ? jsonOf(made) : describeBackups(to, made, withSigningKey) };
   } catch (error) {
     await rm(to, { recursive: true, force: true });
     throw error;
@@ -144,7 +144,7 @@ function jsonOf(made: LedgerBackups): string {
   return JSON.stringify({ ledgers });
 }
 
-function textOf(to: string, made: LedgerBackups, hasKey: boolean): string {
+function describeBackups(to: string, made: LedgerBackups, hasKey: boolean): string {
   const ledgers = made.flatMap(({ tenant, pin: { log, hash }, rows }) => [
     `  ${tenant === null ? "ledger" : `tenant ${tenant}`}  ${log}: ${counted(rows, "row")}, chain and evidence verified`,
     `    head  ${hash}`,

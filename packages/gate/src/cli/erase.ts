@@ -33,7 +33,7 @@ export async function eraseCommand(receipts: readonly string[], options: EraseOp
   ].filter(Boolean);
   if (missing.length > 0) throw new BadInput(`say ${missing.join(", and ")}`);
   const rows = receipts.length === 0 ? undefined : receipts.map(readRange);
-  const parts = partsOf(options);
+  const parts = parsePartOption(options);
   const selection = { rows, session_id: session, key, before, where: isByValue ? readWheres(where) : undefined };
   const body = { ...selection, parts, ...(preview ? { preview } : { reason }) };
   const erased = await withGate(options, (gate) => eraseAll(gate, adminPath(options.tenant, "erase"), body));
@@ -47,7 +47,7 @@ export async function eraseCommand(receipts: readonly string[], options: EraseOp
 /** With `--where`, everything that was sent is erased by default. */
 const partsByValue = "input,platform";
 
-function partsOf({ part }: EraseOptions): readonly string[] {
+function parsePartOption({ part }: EraseOptions): readonly string[] {
   return (part ?? partsByValue).split(",").map((name) => name.trim());
 }
 
@@ -112,7 +112,7 @@ function erasedText(erased: ErasureSummary, named: readonly string[], options: E
   if (matched === 0) return noneText(named, options);
   if (preview !== undefined && rows > 0) return previewText(erased, preview);
   if (rows === 0 && notPresent.some((lack) => isOfNone(lack, erased))) return ["nothing was erased"];
-  if (rows === 0) return [`already erased: ${partsOf(options).join(",")} of ${counted(matched, "receipt")}`];
+  if (rows === 0) return [`already erased: ${parsePartOption(options).join(",")} of ${counted(matched, "receipt")}`];
   const seqs = receipts.map(({ seq }) => seq);
   const by =
     seqs.length === 1 ? `row ${seqs[0]} records it` : `${seqs.length} rows record it, ${seqs[0]} to ${seqs.at(-1)}`;

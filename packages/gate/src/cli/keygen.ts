@@ -56,7 +56,7 @@ function isLeft(name: string): boolean {
 
 /** In the wrong folder no gate finds the key, and anyone who can read that folder can. */
 function refuseOtherFolder(dataDir: string): void {
-  const [other] = namesIn(dataDir).filter((name) => !isLeft(name));
+  const [other] = listDataFolder(dataDir).filter((name) => !isLeft(name));
   if (other === undefined) return;
   throw new BadInput(
     `${dataDir} is not a data folder: it contains ${visible(other)}, but no ledger. Name the gate's with --data-dir, or the key's file ` +
@@ -64,7 +64,7 @@ function refuseOtherFolder(dataDir: string): void {
   );
 }
 
-function namesIn(folder: string): readonly string[] {
+function listDataFolder(folder: string): readonly string[] {
   try {
     return readdirSync(folder).toSorted();
   } catch {

@@ -36,13 +36,13 @@ export async function createCommand(name: string, options: CreateOptions): Promi
   const body = {
     name,
     owner,
-    scopes: scopes === undefined ? undefined : listOf(scopes),
+    scopes: scopes === undefined ? undefined : splitAtCommas(scopes),
     kind,
     expires,
-    tools: tools === undefined ? undefined : listOf(tools),
+    tools: tools === undefined ? undefined : splitAtCommas(tools),
     rate: rate === undefined ? undefined : readRate(rate),
     person,
-    groups: groups === undefined ? undefined : listOf(groups),
+    groups: groups === undefined ? undefined : splitAtCommas(groups),
   };
   const made = await change(options, { act: "create", body });
   const sentence = `created the key ${idOf(made)}, for ${purposeOf(made)}${limitsOf(made)}`;
@@ -82,7 +82,7 @@ export async function rotateCommand(name: string, options: RotateOptions): Promi
 /** `svc-gate keys update` */
 export async function updateCommand(name: string, options: UpdateOptions): Promise<Outcome> {
   const { person, groups } = options;
-  const body = { person, groups: groups === undefined ? undefined : listOf(groups) };
+  const body = { person, groups: groups === undefined ? undefined : splitAtCommas(groups) };
   const made = await change(options, { act: "update", name, body });
   const of = made.groups.length === 0 ? "" : `, of ${made.groups.join(", ")}`;
   return toOutcome(made, options, `${made.person ?? "nobody"}${of}, uses the key ${idOf(made)} from now on`);
@@ -191,7 +191,7 @@ function tableText(table: readonly (readonly string[])[]): string {
     .join("\n");
 }
 
-function listOf(text: string): readonly string[] {
+function splitAtCommas(text: string): readonly string[] {
   return text.split(",").map((piece) => piece.trim());
 }
 

@@ -14,10 +14,10 @@ export async function listCommand(options: OperatorOptions): Promise<Outcome> {
   if (options.json) return { exitCode: 0, text: JSON.stringify(body) };
   const { rows, endpoints } = body as unknown as EndpointsJson;
   if (endpoints.length === 0) return { exitCode: 0, text: noEndpoint };
-  return { exitCode: 0, text: endpoints.flatMap((endpoint) => linesOf(endpoint, rows)).join("\n") };
+  return { exitCode: 0, text: endpoints.flatMap((endpoint) => describeEndpoint(endpoint, rows)).join("\n") };
 }
 
-function linesOf({ endpoint, row, waiting, died, dead }: EndpointJson, rows: number): readonly string[] {
+function describeEndpoint({ endpoint, row, waiting, died, dead }: EndpointJson, rows: number): readonly string[] {
   const reached = row === null ? "another gate sends" : `through row ${row} of ${rows}`;
   const [first] = waiting.filter(({ due }) => due !== null).toSorted((a, b) => Number(a.due) - Number(b.due));
   const next = first === undefined ? "" : `, the next attempt at ${timeOf(Number(first.due))}`;

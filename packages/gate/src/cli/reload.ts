@@ -32,10 +32,10 @@ export async function reloadCommand(options: ReloadOptions): Promise<Outcome> {
     return { exitCode: 2, text, forPrograms: json };
   }
   const reloaded = answer.body as unknown as ReloadResponse;
-  return { exitCode: 0, text: json ? JSON.stringify(reloaded) : textOf(reloaded, tenant) };
+  return { exitCode: 0, text: json ? JSON.stringify(reloaded) : describeReload(reloaded, tenant) };
 }
 
-function textOf({ changed, before, now, counters }: ReloadResponse, tenant: string | undefined): string {
+function describeReload({ changed, before, now, counters }: ReloadResponse, tenant: string | undefined): string {
   // The reload opens a tenant that could not be served, with its present files. No row records a change.
   if (!changed && tenant !== undefined)
     return `tenant ${visible(tenant)} serves ${now.contract} in mode ${now.mode}; no change had to be recorded`;

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { isMode, type Mode } from "../../../core/src/wire/mod.ts";
 import { leafHash, parseLeaf, zeroHash } from "../../../core/src/record/entry/leaf.ts";
 import type { HeadPin, PinnedHead } from "./history/pin.ts";
-import { rowsOf, type Rows } from "./history/history.ts";
+import { makeLedgerRows, type Rows } from "./history/history.ts";
 import { hashReader, leavesOf } from "./history/table-reads.ts";
 import type { DeliveryNotes, KeyNotes, LedgerStore, ScrubResult, Verification } from "./store/store.ts";
 import type { StoredCounter, StoredHead, Tables } from "./store/tables.ts";
@@ -94,7 +94,7 @@ export class Ledger {
     this.warnings = parts.warnings;
     this.signerChange = parts.signer.change;
     this.tables = parts.store.tables;
-    this.rows = rowsOf(this.tables);
+    this.rows = makeLedgerRows(this.tables);
     this.keyNotes = parts.store.keyNotes;
     this.deliveries = parts.store.deliveries;
     this.pin = parts.pin;

@@ -59,7 +59,7 @@ export function noteAssignment(reading: ShellVariables, { name, index, value, ap
   for (const word of value.type === "Word" ? [value] : value.elements) {
     // `a=([$(id)]=1)` evaluates the index of an element.
     if (value.type !== "Word" && word.text.startsWith("[")) doubt(`bash evaluates the index in ${quote(word.text)}`);
-    const text = valueOf(word);
+    const text = readKnownText(word);
     // `x+=z` joins two texts to one value.
     noteName(reading, name, append === true && !/^\d*$/.test(text ?? "x") ? undefined : text);
   }
@@ -70,11 +70,11 @@ export function noteLoop(reading: ShellVariables, { name, wordlist }: For | Sele
   noteName(reading, name.value);
   if (wordlist === undefined) return;
   reading.values.get(name.value)?.pop();
-  for (const word of wordlist) noteName(reading, name.value, valueOf(word));
+  for (const word of wordlist) noteName(reading, name.value, readKnownText(word));
 }
 
 /** A word's text if it is known, and `0` for any number. */
-function valueOf(word: Word): string | undefined {
+function readKnownText(word: Word): string | undefined {
   const { text, known, glob } = readWord(word);
   if (known && !glob) return text;
   const [part, ...rest] = word.parts ?? [];
@@ -143,7 +143,7 @@ function noteParameter(reading: ShellVariables, { parameter, prefix, index, oper
     doubt(`an expansion with @${operation.operand.value} runs the code in a value`);
   if (operation?.type === "Default" && operation.operator.includes("=")) {
     if (index !== undefined) reading.arrays.add(parameter);
-    noteName(reading, parameter, valueOf(operation.operand));
+    noteName(reading, parameter, readKnownText(operation.operand));
   }
 }
 

@@ -13,7 +13,7 @@ const systemFolder =
  *
  * @throws {EvaluationError} if a path may be another name for a system program
  */
-export function nameOf(program: string): string {
+export function resolveProgramName(program: string): string {
   if (program === ".") return "source";
   const name = programFolder.exec(program)?.[1];
   if (name !== undefined && name !== "." && name !== "..") return name;

@@ -97,7 +97,7 @@ export function codeOptions(name: string, args: readonly Arg[]): readonly Arg[] 
   if (name !== "git") checkPatternOptions(name, args);
   return args.flatMap((arg, at) => {
     const text = name === "tar" && at === 0 && /^[A-Za-z]+$/.test(arg.text) ? `-${arg.text}` : arg.text;
-    const attached = valueOf(text, options);
+    const attached = findAttachedValue(text, options);
     if (attached === undefined) return [];
     const value = attached === "" ? (args[at + 1] ?? literal("")) : { ...arg, text: attached };
     if (name === "tar" && value.text.includes("=") && !value.text.startsWith("exec=")) return [];
@@ -118,7 +118,7 @@ export function checkPatternOptions(name: string, args: readonly Arg[]): void {
  * The attached value of an option that runs its value, empty if the value is the next word; undefined for other
  * options.
  */
-function valueOf(text: string, options: readonly string[]): string | undefined {
+function findAttachedValue(text: string, options: readonly string[]): string | undefined {
   if (text.startsWith("--")) {
     const [[name = "", value = ""] = []] = optionsIn(text);
     const isLong = name !== "--" && name !== "--checkpoint" && options.some((option) => option.startsWith(name));

@@ -3,7 +3,7 @@ import { commandsMax } from "./bounds.ts";
 import { doubt } from "./doubt.ts";
 import { noteSplit, readBuiltin } from "./builtins.ts";
 import { noteName, noteOption, type ShellVariables } from "./evaluation.ts";
-import { isDevice, isRelative, moveOf, nameOf } from "./folders.ts";
+import { isDevice, isRelative, moveOf, resolveProgramName } from "./folders.ts";
 import { findCode, interpreterOf } from "./interpreters.ts";
 import { checkPatternOptions, codeOptions, filesOf, isNeverKnown, isQuietOption, renames, shells } from "./programs.ts";
 import { flagsOf, literal, putIn, wordsOf, type Arg } from "./words.ts";
@@ -71,7 +71,7 @@ export function readCall(reading: ShellReading, call: CommandInvocation): void {
   if (!first.known || first.glob || first.text === "")
     doubt(`the command ${quote(first.text)} is known only when it runs`);
   if (/^-./.test(first.text)) doubt(`${quote(first.text)} reads as an option, and not as a command`);
-  const name = nameOf(first.text);
+  const name = resolveProgramName(first.text);
   const unknown = args.filter((arg) => !arg.known).map(({ text }) => text);
   for (const text of unknown) reading.unknown.add(text);
   // Assignments in the text itself are recorded elsewhere, with their values (`noteAssignment`).

@@ -1,6 +1,6 @@
 import { aggregates, givesRows, pure } from "./names.ts";
 import type { Fields, Tree } from "./parse.ts";
-import { namesIn } from "./read.ts";
+import { readNameWithoutCatalog } from "./read.ts";
 
 /**
  * The largest number of rows that a query returns: its `LIMIT`, or one if it aggregates over all rows or reads no table.
@@ -56,7 +56,7 @@ function callsIn(targets: Tree): readonly SqlCall[] | undefined {
     const { FuncCall: call, SubLink: query, A_Indirection: dotted, ...rest } = next as Fields;
     if (dotted !== undefined || isDotted(rest["ColumnRef"])) return undefined;
     if (call !== undefined) {
-      calls.push(callOf(call as Fields));
+      calls.push(readFunctionCall(call as Fields));
       // The arguments, the filter, the order and the window may contain calls.
       const { funcname: _, ...inner } = call as Fields;
       stack.push(...Object.values(inner));
@@ -67,8 +67,8 @@ function callsIn(targets: Tree): readonly SqlCall[] | undefined {
   return calls;
 }
 
-function callOf({ funcname, over }: Fields): SqlCall {
-  return { name: namesIn(funcname ?? []).join("."), isWindow: over !== undefined };
+function readFunctionCall({ funcname, over }: Fields): SqlCall {
+  return { name: readNameWithoutCatalog(funcname ?? []).join("."), isWindow: over !== undefined };
 }
 
 /** `alias.unnest` calls a function that returns several rows. */

@@ -30,7 +30,7 @@ const depthMax = 600;
 /** Returns the kind of a statement. Adds the effects of the statement, and of everything in it, to `effects`. */
 export function readStatement(statement: Fields, effects: Effects, nodes: NodeTable): string {
   const [node = ""] = Object.keys(statement);
-  const kind = kindOf(nodes, node) ?? doubt(`${node} is not known here`);
+  const kind = readStatementKind(nodes, node) ?? doubt(`${node} is not known here`);
   readNode(node, statement[node] as Fields, { effects, nodes, depth: 0, names: new Set(), writes: false });
   return kind;
 }
@@ -43,7 +43,7 @@ export function isReadOnly(effects: Effects): boolean {
   );
 }
 
-function kindOf(nodes: NodeTable, node: string): string | undefined {
+function readStatementKind(nodes: NodeTable, node: string): string | undefined {
   const role = nodes.get(node);
   return role?.endsWith(" statement") === true ? role.slice(0, -" statement".length) : undefined;
 }
@@ -73,7 +73,7 @@ function readMembers(node: string, fields: Fields, position: SqlPosition, withou
 
 function readNode(node: string, fields: Fields, position: SqlPosition): void {
   const role = position.nodes.get(node);
-  const kind = kindOf(position.nodes, node);
+  const kind = readStatementKind(position.nodes, node);
   if (kind !== undefined) return readKind(node, kind, fields, position);
   switch (role) {
     case "table":
@@ -117,7 +117,7 @@ function readKind(node: string, kind: string, fields: Fields, position: SqlPosit
     case "SelectStmt":
       return readSelect(fields, { ...position, writes: false });
     case "InsertStmt":
-      if (textOf(fields["onConflictClause"], "action") === "ONCONFLICT_UPDATE") effects.kinds.add("update");
+      if (readTextField(fields["onConflictClause"], "action") === "ONCONFLICT_UPDATE") effects.kinds.add("update");
       return readChange(node, fields, position);
     case "UpdateStmt":
     case "DeleteStmt":
@@ -133,7 +133,7 @@ function readKind(node: string, kind: string, fields: Fields, position: SqlPosit
         effects.unfiltered.add(tableName(table as Fields));
       break;
     case "VariableSetStmt":
-      if (/^(?:role|session_authorization)$/.test(textOf(fields, "name"))) effects.kinds.add("grant");
+      if (/^(?:role|session_authorization)$/.test(readTextField(fields, "name"))) effects.kinds.add("grant");
       break;
     case "DropStmt":
       for (const object of (fields["objects"] ?? []) as readonly Tree[]) effects.writes.add(objectName(object));
@@ -185,10 +185,10 @@ function readWith(clause: Tree | undefined, position: SqlPosition): SqlPosition 
   const { ctes, recursive } = clause as Fields;
   const queries = ((ctes ?? []) as readonly Fields[]).map(({ CommonTableExpr: query }) => query as Fields);
   const names = new Set(position.names);
-  if (recursive === true) for (const query of queries) names.add(textOf(query, "ctename"));
+  if (recursive === true) for (const query of queries) names.add(readTextField(query, "ctename"));
   for (const query of queries) {
     readNode("CommonTableExpr", query, { ...position, depth: checkDepth(position), names: new Set(names) });
-    names.add(textOf(query, "ctename"));
+    names.add(readTextField(query, "ctename"));
   }
   return { ...position, names };
 }
@@ -212,22 +212,22 @@ function joinName(parts: readonly string[]): string {
 }
 
 function addFunction(name: Tree, { effects }: SqlPosition): void {
-  effects.functions.add(joinName(namesIn(name)));
+  effects.functions.add(joinName(readNameWithoutCatalog(name)));
 }
 
 /** `OPERATOR(schema.+)` runs a function that somebody defined, and so does any operator that is not PostgreSQL's own. */
 function addOperator(node: string, fields: Fields, { effects }: SqlPosition): void {
   // The parser names this operator `BETWEEN`; it means `<=` and `>=`.
-  if (/^AEXPR_(?:NOT_)?BETWEEN/.test(textOf(fields, "kind"))) return;
+  if (/^AEXPR_(?:NOT_)?BETWEEN/.test(readTextField(fields, "kind"))) return;
   const member = node === "A_Expr" ? "name" : node === "SubLink" ? "operName" : "useOp";
-  const names = namesIn(fields[member] ?? []);
+  const names = readNameWithoutCatalog(fields[member] ?? []);
   if (names.length > 1 || names.some((name) => !operators.has(name))) effects.functions.add(joinName(names));
 }
 
 /** PostgreSQL reads `(x).f` and `alias.f` as `f(x)` if `x` has no column of that name. */
 function addCalledByDot(node: string, fields: Fields, { effects }: SqlPosition): void {
   // An alias may be called `pg_catalog`, so here the first part counts too.
-  const names = partsOf(fields[node === "ColumnRef" ? "fields" : "indirection"] ?? []);
+  const names = readNameParts(fields[node === "ColumnRef" ? "fields" : "indirection"] ?? []);
   const behindDots = node === "ColumnRef" ? names.slice(1).slice(-1) : names;
   const first = behindDots.findIndex((name) => name !== "");
   for (const [at, name] of behindDots.entries()) {
@@ -254,14 +254,15 @@ function mayHaveColumn(tree: Tree, name: string): boolean {
     case "FuncCall":
       return callMayHaveColumn(fields, name);
     case "TypeCast":
-      return !types.has(namesIn((fields["typeName"] as Fields)["names"] ?? []).at(-1) ?? "");
+      return !types.has(readNameWithoutCatalog((fields["typeName"] as Fields)["names"] ?? []).at(-1) ?? "");
     case "A_Indirection":
       // A member of the value, or an element of it.
       return (
-        partsOf(fields["indirection"] ?? []).some((part) => part !== "") || mayHaveColumn(fields["arg"] ?? null, name)
+        readNameParts(fields["indirection"] ?? []).some((part) => part !== "") ||
+        mayHaveColumn(fields["arg"] ?? null, name)
       );
     case "SubLink":
-      if (!/^(?:EXPR|ARRAY)_SUBLINK$/.test(textOf(fields, "subLinkType"))) return false;
+      if (!/^(?:EXPR|ARRAY)_SUBLINK$/.test(readTextField(fields, "subLinkType"))) return false;
       return mayHaveColumn(((fields["subselect"] as Fields)["SelectStmt"] as Fields)["targetList"] ?? null, name);
     default:
       return (passedOn.get(node) ?? []).some((member) => mayHaveColumn(fields[member] ?? null, name));
@@ -279,7 +280,7 @@ const passedOn: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 function callMayHaveColumn(fields: Fields, name: string): boolean {
-  const called = namesIn(fields["funcname"] ?? []).join(".");
+  const called = readNameWithoutCatalog(fields["funcname"] ?? []).join(".");
   if (!pure.has(called)) return true;
   if (/^jsonb?_each/.test(called)) return name === "key" || name === "value";
   return givesArgument.has(called) && mayHaveColumn(fields["args"] ?? null, name);
@@ -287,41 +288,41 @@ function callMayHaveColumn(fields: Fields, name: string): boolean {
 
 /** A type that is not PostgreSQL's own counts as a function of the same name. */
 function addType(fields: Fields, { effects }: SqlPosition): void {
-  const names = namesIn(fields["names"] ?? []);
+  const names = readNameWithoutCatalog(fields["names"] ?? []);
   const isKnown = names.length === 1 && types.has(names[0]?.replace(/^_/, "") ?? "");
   if (!isKnown && names.length > 0) effects.functions.add(joinName(names));
 }
 
 function addSample(fields: Fields, { effects }: SqlPosition): void {
-  const method = joinName(namesIn(fields["method"] ?? []));
+  const method = joinName(readNameWithoutCatalog(fields["method"] ?? []));
   if (method !== "bernoulli" && method !== "system") effects.functions.add(method);
 }
 
 function addMergeBranch(fields: Fields, { effects }: SqlPosition): void {
-  const action = textOf(fields, "commandType").replace("CMD_", "").toLowerCase();
+  const action = readTextField(fields, "commandType").replace("CMD_", "").toLowerCase();
   if (action !== "nothing") effects.kinds.add(action);
 }
 
 /** The parts of a name; empty for a part that is not a name, such as an index. */
-function partsOf(tree: Tree): readonly string[] {
-  return isList(tree) ? tree.map((part) => textOf((part as Fields)["String"], "sval")) : [];
+function readNameParts(tree: Tree): readonly string[] {
+  return isList(tree) ? tree.map((part) => readTextField((part as Fields)["String"], "sval")) : [];
 }
 
 /** The parts of a function's, an operator's or a type's name, without the schema of PostgreSQL itself. */
-export function namesIn(tree: Tree): readonly string[] {
-  const parts = partsOf(tree);
+export function readNameWithoutCatalog(tree: Tree): readonly string[] {
+  const parts = readNameParts(tree);
   return parts[0] === "pg_catalog" && parts.length > 1 ? parts.slice(1) : parts;
 }
 
 /** The objects that `DROP` names: a list of names, one name, or a function with its arguments. */
 function objectName(object: Tree): string {
   const { List: list, String: name, ObjectWithArgs: withArgs, TypeName: type } = object as Fields;
-  if (name !== undefined) return joinName([textOf(name, "sval")]);
+  if (name !== undefined) return joinName([readTextField(name, "sval")]);
   const names =
     (list as Fields | undefined)?.["items"] ??
     (withArgs as Fields | undefined)?.["objname"] ??
     (type as Fields)["names"];
-  return joinName(partsOf(names ?? []).filter((part) => part !== ""));
+  return joinName(readNameParts(names ?? []).filter((part) => part !== ""));
 }
 
 /** Does a condition read any column? `WHERE true` and `WHERE 1 = 1` do not. */
@@ -336,7 +337,7 @@ function hasColumn(tree: Tree): boolean {
   return false;
 }
 
-function textOf(fields: Tree | undefined, name: string): string {
+function readTextField(fields: Tree | undefined, name: string): string {
   const value = (fields as Fields | undefined)?.[name];
   return typeof value === "string" ? value : "";
 }

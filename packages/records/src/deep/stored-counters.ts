@@ -237,14 +237,14 @@ function checkReservations(
   replayed: ReplayLedger,
 ): WrongCounter | undefined {
   const reservations = replayed.tables.readReservations(row);
-  const texts = new Set(stored.map(textOf));
-  const missing = reservations.find((each) => !texts.has(textOf(each)));
+  const texts = new Set(stored.map(formatReservation));
+  const missing = reservations.find((each) => !texts.has(formatReservation(each)));
   const recount = (counter: string): readonly Reservation[] => recountReservations(counter, row, replayed);
   // A counter may have been in force between two rows, so that no row names its contract.
   const isLawful = (reservation: Reservation): boolean => {
-    if (reservations.some((each) => textOf(each) === textOf(reservation))) return true;
+    if (reservations.some((each) => formatReservation(each) === formatReservation(reservation))) return true;
     if (!replayed.owned.has(reservation.counter)) return reservation.counter !== unknownCounter;
-    return recount(reservation.counter).some((each) => textOf(each) === textOf(reservation));
+    return recount(reservation.counter).some((each) => formatReservation(each) === formatReservation(reservation));
   };
   const wrong = missing ?? stored.find((each) => !isLawful(each));
   if (wrong === undefined) return undefined;
@@ -268,7 +268,7 @@ function recountReservations(counter: string, row: number, replayed: ReplayLedge
     .map(({ key, amount }) => ({ counter, key: replayed.digest(key), at: open?.leaf.at ?? 0, amount }));
 }
 
-function textOf({ counter, key, at, amount }: Reservation): string {
+function formatReservation({ counter, key, at, amount }: Reservation): string {
   return [counter, key, at, amount].join(" ");
 }
 

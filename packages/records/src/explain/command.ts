@@ -11,7 +11,7 @@ import { EvaluationTrace } from "../evaluation-trace.ts";
 import { erasedText } from "./erased.ts";
 import { countersExplained } from "./counted.ts";
 import { explainCall, givenValues, recordedValues, unknownCounter } from "./explain-call.ts";
-import { callOf, readCheck, receiptExplained } from "./receipt.ts";
+import { toTimedCall, readCheck, receiptExplained } from "./receipt.ts";
 import { explainedJson, explainedText, type CallExplanation } from "./report.ts";
 
 export interface ExplainOptions extends Omit<ReceiptSource, "folder"> {
@@ -84,7 +84,7 @@ async function explainRecorded(recorded: ReceiptCheck, history: History): Promis
   if (!compiled.ok) return { diagnostics: compiled.problem };
   const receipt = receiptExplained(recorded);
   const found = explainOrRefuse(
-    explainCall(compiled.value, callOf(recorded), trace, recordedValues(receipt), receipt),
+    explainCall(compiled.value, toTimedCall(recorded), trace, recordedValues(receipt), receipt),
     "the receipt",
   );
   const own = recorded.trace.asked?.own;

@@ -6,7 +6,7 @@ import { bad, good, refuse, type Refusal, type Result } from "../../../core/src/
 import { rowOf } from "../history.ts";
 import type { ExplainJob } from "./job.ts";
 import { pausing } from "./pausing.ts";
-import { callOf, readCheck, receiptExplained } from "./receipt.ts";
+import { toTimedCall, readCheck, receiptExplained } from "./receipt.ts";
 
 /** Explains a call or a receipt for POST /explain. It writes nothing. */
 export async function explainForGate(
@@ -41,7 +41,7 @@ async function jobOfReceipt(
     return bad(
       refuse("not-found", `the text of the contract that receipt ${seq} names (${receipt.contract}) is missing`),
     );
-  const call = callOf(recorded.value);
+  const call = toTimedCall(recorded.value);
   const its = { given: counters, receipt: { ...receipt, rules } };
   if (under === "recorded") return good({ ...its, call, contract: { rules } });
   const contract = under === "in-force" ? { rules: inForce.text } : under;

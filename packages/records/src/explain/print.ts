@@ -20,14 +20,14 @@ function otherwiseText(came: RuleExplained["came"]): string {
 const textMax = 72;
 
 function printCondition(condition: PartExplained): readonly string[] {
-  const rows = rowsOf(condition, 1);
+  const rows = formatPartRows(condition, 1);
   const width = Math.max(...rows.map(([text]) => Array.from(text).length));
   return rows.map(([text, value]) => `${text}${" ".repeat(width - Array.from(text).length)}  ${value}`);
 }
 
-function rowsOf(part: PartExplained, depth: number): readonly (readonly [text: string, value: string])[] {
+function formatPartRows(part: PartExplained, depth: number): readonly (readonly [text: string, value: string])[] {
   const text = `${"  ".repeat(depth)}${clip(textAt(part.span), textMax - 2 * depth)}`;
-  return [[text, valueText(part)], ...part.parts.flatMap((inner) => rowsOf(inner, depth + 1))];
+  return [[text, valueText(part)], ...part.parts.flatMap((inner) => formatPartRows(inner, depth + 1))];
 }
 
 function valueText({ first, times }: PartExplained): string {

@@ -22,7 +22,7 @@ export function readCheck(row: RecordedRow): Result<ReceiptCheck, string> {
 }
 
 /** The call of a receipt, with its time and mode. */
-export function callOf(recorded: ReceiptCheck): TimedCall {
+export function toTimedCall(recorded: ReceiptCheck): TimedCall {
   const { key, at, mode } = recorded.leaf;
   return { body: bodyOf(recorded), key: key ?? "", keyKind: recorded.keyKind, at, mode: mode ?? "enforce" };
 }

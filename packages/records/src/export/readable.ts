@@ -46,7 +46,7 @@ export async function exportReadable(target: string, { format, from, to, open }:
   using progress = showExport(last ?? history.rows);
   const written = { rows: 0 };
   const lines = Readable.from(
-    linesOf(history, { format, first, last: last ?? history.rows }, written, (row) => progress.at(row)),
+    formatReadableLines(history, { format, first, last: last ?? history.rows }, written, (row) => progress.at(row)),
   );
   try {
     if (file === "-") await pipeline(lines, io().stdout, { end: false });
@@ -95,7 +95,7 @@ interface ReadableRange {
   readonly last: number;
 }
 
-async function* linesOf(
+async function* formatReadableLines(
   history: LedgerHistory,
   { format, first, last }: ReadableRange,
   written: { rows: number },

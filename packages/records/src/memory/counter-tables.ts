@@ -84,7 +84,7 @@ export class CounterTables {
   value(lookup: StoredLookup): string | undefined {
     const after = startOf(lookup, this.#counters);
     if (after === undefined) return undefined;
-    const series = this.#series.get(nameOf(lookup));
+    const series = this.#series.get(formatSeriesKey(lookup));
     if (series === undefined) return "0";
     const latest = latestOf(series);
     const sum = latest === undefined ? "0" : sumAfter(after, latest, () => totalThrough(series, after));
@@ -121,7 +121,7 @@ export class CounterTables {
   }
 
   #isTaken({ seq, at, ...of }: Pick<StoredEffect, "at" | "counter" | "key" | "seq">): boolean {
-    return this.#series.get(nameOf(of))?.taken.some((each) => each.seq === seq && each.at === at) === true;
+    return this.#series.get(formatSeriesKey(of))?.taken.some((each) => each.seq === seq && each.at === at) === true;
   }
 
   #seriesOf(of: Pick<StoredEffect, "counter" | "key">): EventSeries {
@@ -136,12 +136,12 @@ export class CounterTables {
       reserved: [],
       taken: [],
     });
-    return this.#series.getOrInsertComputed(nameOf(of), empty);
+    return this.#series.getOrInsertComputed(formatSeriesKey(of), empty);
   }
 
   #reserve(effect: StoredEffect, { reserved }: EventSeries): void {
     const known = this.readReservations(effect.seq);
-    if (known.some((each) => nameOf(each) === nameOf(effect))) return;
+    if (known.some((each) => formatSeriesKey(each) === formatSeriesKey(effect))) return;
     this.#reservations.set(effect.seq, [...known, effect]);
     reserved.push(effect);
   }
@@ -153,7 +153,7 @@ export class CounterTables {
 
   /** The amounts that approvals reserve in a lookup's window. */
   reservedIn({ after, ...of }: StoredLookup): readonly StoredEffect[] {
-    return this.#series.get(nameOf(of))?.reserved.filter(({ at }) => at > after) ?? [];
+    return this.#series.get(formatSeriesKey(of))?.reserved.filter(({ at }) => at > after) ?? [];
   }
 
   release([from, to]: RowRange): void {
@@ -182,14 +182,14 @@ export class CounterTables {
   totals(positions: readonly EventPosition[]): readonly (string | undefined)[] {
     return positions.map((position) => {
       if (!this.keeps(position.counter)) return undefined;
-      const series = this.#series.get(nameOf(position));
+      const series = this.#series.get(formatSeriesKey(position));
       return series === undefined ? "0" : (totalBefore(series, firstAt(series, position.at, position.seq)) ?? "0");
     });
   }
 
   /** The time of a row's event that can be taken back; undefined if there is no such event, or if it was joined. */
   timeOf({ amount, ...of }: Pick<StoredEffect, "amount" | "counter" | "key">, row: number): number | undefined {
-    const series = this.#series.get(nameOf(of));
+    const series = this.#series.get(formatSeriesKey(of));
     const index = series?.seq.lastIndexOf(row) ?? -1;
     const [at, total] = [series?.at[index], series?.totals[index]];
     if (series === undefined || at === undefined || total === undefined) return undefined;
@@ -199,13 +199,13 @@ export class CounterTables {
 
   /** Milliseconds: events up to this time are joined; -1 if none is. */
   joinedThrough(of: Pick<StoredEffect, "counter" | "key">): number {
-    return this.#series.get(nameOf(of))?.joined?.at ?? -1;
+    return this.#series.get(formatSeriesKey(of))?.joined?.at ?? -1;
   }
 
   /** Like `takenIn`. */
   listTakenAmounts(queries: readonly TakenQuery[]): readonly (readonly string[])[] {
     return queries.map(({ after, before, ...of }) =>
-      (this.#series.get(nameOf(of))?.taken ?? [])
+      (this.#series.get(formatSeriesKey(of))?.taken ?? [])
         .filter(({ at, takenBy = 0 }) => at > after && takenBy < before)
         .map(({ amount }) => amount),
     );
@@ -230,7 +230,7 @@ export class CounterTables {
 
 const eventsAtFirst = 1024;
 
-function nameOf({ counter, key }: Pick<StoredEffect, "counter" | "key">): string {
+function formatSeriesKey({ counter, key }: Pick<StoredEffect, "counter" | "key">): string {
   return `${counter} ${key}`;
 }
 

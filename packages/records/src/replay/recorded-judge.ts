@@ -77,7 +77,7 @@ export function recordedJudge(
     finish: () => [],
     call: ({ lookups }) => ({
       values: () => {
-        const values = lookups.map(valueOf);
+        const values = lookups.map(computeCounterValue);
         judge.unknown = lookups.filter((_, index) => values[index] === undefined).map(({ counter }) => counter);
         return values;
       },
@@ -93,7 +93,7 @@ export function recordedJudge(
   };
   return judge;
 
-  function valueOf(lookup: PlannedCall["lookups"][number], index: number): string | undefined {
+  function computeCounterValue(lookup: PlannedCall["lookups"][number], index: number): string | undefined {
     const counted = transaction.counters.value(lookup);
     const { own } = judgement;
     if (counted === undefined || (own === undefined && known === undefined && without.length === 0)) return counted;

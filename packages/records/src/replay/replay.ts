@@ -82,7 +82,7 @@ class SelfReplay {
   }
 
   async run(): Promise<ReplayLedger> {
-    for await (const { row, leaf, recorded } of rowsOf(this.#history, everyRow)) {
+    for await (const { row, leaf, recorded } of readReplayRows(this.#history, everyRow)) {
       this.#observer.onRow(row.seq);
       // A row that cannot be decided again still names the contract in force.
       if (leaf !== undefined) await this.#follow(leaf);
@@ -230,7 +230,7 @@ export async function decideAllAgain(
   const from = await firstCounted(history, policySet, span);
   ledger.start(policySet, from);
   let hasStarted = false;
-  for await (const { row, leaf, recorded } of rowsOf(history, { first: from, end: span.end })) {
+  for await (const { row, leaf, recorded } of readReplayRows(history, { first: from, end: span.end })) {
     observer.onRow(row.seq);
     if (!hasStarted && row.seq >= span.first) await ledger.align(policySet, row.seq);
     hasStarted ||= row.seq >= span.first;
@@ -327,7 +327,7 @@ interface ReplayRow {
   readonly recorded: ReceiptCheck | string | undefined;
 }
 
-async function* rowsOf(history: History, { first, end }: RowSpan): AsyncGenerator<ReplayRow> {
+async function* readReplayRows(history: History, { first, end }: RowSpan): AsyncGenerator<ReplayRow> {
   for await (const row of eachRow(history, first, end)) {
     const recorded = otherKind(row) === undefined ? readReceiptCheck(row) : undefined;
     const leaf = typeof recorded === "object" ? recorded.leaf : readLeaf(row);

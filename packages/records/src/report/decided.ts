@@ -1,4 +1,4 @@
-import { readAct, rowsOf, type ApprovalAct } from "../../../core/src/approvals/mod.ts";
+import { readAct, listChangedRows, type ApprovalAct } from "../../../core/src/approvals/mod.ts";
 import { endedBy, wholeText, type Leaf } from "../../../core/src/record/entry/mod.ts";
 import { visible, type DecidedRule } from "../../../core/src/wire/mod.ts";
 import type { RecordedRow } from "../history.ts";
@@ -81,17 +81,19 @@ export class DecidedApprovals {
     if (typeof leaf === "string") return;
     const input = wholeText(row.evidence, "input") ?? "null";
     if (keyActs.has(leaf.act ?? "")) this.#addKey(input, leaf.at);
-    const [act] = listOf(() => [readAct(leaf.act ?? "", input)]);
-    if (act !== undefined) for (const seq of listOf(() => rowsOf(act))) this.#apply(act, seq, leaf);
+    const [act] = readUntrustedList(() => [readAct(leaf.act ?? "", input)]);
+    if (act !== undefined) for (const seq of readUntrustedList(() => listChangedRows(act))) this.#apply(act, seq, leaf);
     else if (this.#open.size > 0)
-      for (const [from, to] of listOf(() => endedBy(leaf, row.evidence)))
+      for (const [from, to] of readUntrustedList(() => endedBy(leaf, row.evidence)))
         for (const [seq, { rule }] of this.#open)
           if (from <= seq && seq <= to) this.#end(seq, rule, "cancelled", leaf.at);
   }
 
   /** The root's ledger also has the rows of the tenants' keys, which may have the same names. */
   #addKey(input: string, at: number): void {
-    const [key] = listOf(() => [JSON.parse(input) as { readonly name: string; readonly tenant: string | null } | null]);
+    const [key] = readUntrustedList(() => [
+      JSON.parse(input) as { readonly name: string; readonly tenant: string | null } | null,
+    ]);
     if (key?.tenant === null) this.#keys.set(key.name, at);
   }
 
@@ -232,7 +234,7 @@ const endings = {
 } as const;
 
 /** No source of rows is trusted: the input of an event may have any shape. */
-export function listOf<Item>(read: () => readonly Item[]): readonly Item[] {
+export function readUntrustedList<Item>(read: () => readonly Item[]): readonly Item[] {
   try {
     const found: unknown = read();
     return Array.isArray(found) ? found : [];

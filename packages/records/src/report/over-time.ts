@@ -10,7 +10,7 @@ import type { RecordedRow } from "../history.ts";
 import type { Contracts } from "../replay/decide-again.ts";
 import { isAmount, type ReceiptCheck } from "../replay/recorded.ts";
 import { counterDigest } from "../../../gate/src/server/mod.ts";
-import { listOf } from "./decided.ts";
+import { readUntrustedList } from "./decided.ts";
 
 const acts = ["opened", "approved", "denied", "expired"] as const;
 /** What became of approvals. */
@@ -69,7 +69,7 @@ export class OverTime {
     const judgement = readJudgement(evidence) ?? {};
     const ended = findEndedApproval(judgement);
     if (ended !== undefined) this.#end(slice, [ended, ended], judgement.how !== "opened");
-    for (const range of listOf(() => endedBy(leaf, evidence))) this.#end(slice, range, false);
+    for (const range of readUntrustedList(() => endedBy(leaf, evidence))) this.#end(slice, range, false);
     if (effects.length === 0) return;
     await this.#name(leaf);
     const reserved = effects.filter((effect) => effect.held === true);

@@ -12,7 +12,7 @@ type AllOptions = VerifyOptions & TrustedKeys & { readonly dataDir: string };
  */
 export async function verifyPathCommand(path: string | undefined, options: AllOptions): Promise<Outcome> {
   const at = path ?? options.dataDir;
-  const kind = await kindOf(path, at, options);
+  const kind = await classifyVerifyTarget(path, at, options);
   refuseOthers(kind, at, options);
   if (options.chain && options.deep)
     throw new BadInput("--chain checks only the chain, and --deep checks everything: choose one");
@@ -31,7 +31,11 @@ const kinds = {
 
 type VerifyTarget = keyof typeof kinds;
 
-async function kindOf(path: string | undefined, at: string, { database }: AllOptions): Promise<VerifyTarget> {
+async function classifyVerifyTarget(
+  path: string | undefined,
+  at: string,
+  { database }: AllOptions,
+): Promise<VerifyTarget> {
   if (database !== undefined) {
     if (path === undefined) return "database";
     throw new BadInput(`--database names ${kinds.database}, instead of ${path}: omit one of them`);

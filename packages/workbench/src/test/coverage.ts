@@ -75,7 +75,7 @@ export class Coverage {
 }
 
 /** The condition's name; for a requirement of only one tool, the tool's name is added. */
-export function nameOf({ id, tools }: Target): string {
+export function formatTargetName({ id, tools }: Target): string {
   const [tool] = tools;
   return id.includes(".$requires.") && tools.size === 1 ? `${id} (${tool})` : id;
 }

@@ -74,7 +74,7 @@ async function isFolder(path: string): Promise<boolean | undefined> {
 
 /** Contracts in the folders that no test file tests, neither directly nor in a mandate. */
 export async function findUntestedContracts({ others }: FileSelection, round: TestRound): Promise<readonly string[]> {
-  const tested = new Set(partsOf(round).map((file) => normalize(file)));
+  const tested = new Set(listTestedFiles(round).map((file) => normalize(file)));
   const left = others.filter((file) => !tested.has(normalize(file)));
   const texts = await Promise.all(left.map((file) => readFile(file, "utf8")));
   return left.filter((_, at) => isContract(texts[at] ?? ""));
@@ -82,11 +82,11 @@ export async function findUntestedContracts({ others }: FileSelection, round: Te
 
 /** The folders whose files affect the result of a round. */
 export function foldersOf({ tests, folders }: FileSelection, round: TestRound): readonly string[] {
-  return [...new Set([...folders, ...[...tests, ...partsOf(round)].map((file) => dirname(file))])];
+  return [...new Set([...folders, ...[...tests, ...listTestedFiles(round)].map((file) => dirname(file))])];
 }
 
 /** The contracts and mandates under test, and the contracts that the mandates name. */
-function partsOf({ names, subjects }: TestRound): readonly string[] {
+function listTestedFiles({ names, subjects }: TestRound): readonly string[] {
   const inMandates = [...subjects].flatMap(([subject, { policySet }]) => {
     const parts = Array.from(policySet.text.matchAll(/^--- # (.*)$/gm), ([, name = ""]) => name);
     return parts.slice(1).map((name) => join(dirname(subject), name));

@@ -4,7 +4,7 @@ import { renderPlace } from "../../../core/src/contract/mod.ts";
 import { printRule } from "../../../records/src/mod.ts";
 import type { AnswerApproval } from "../../../gate/src/server/mod.ts";
 import { clip, locationText, textAt } from "../../../gate/src/cli/source-location.ts";
-import { nameOf, outcomes, type Coverage, type Target } from "./coverage.ts";
+import { formatTargetName, outcomes, type Coverage, type Target } from "./coverage.ts";
 import type { CaseAnswer } from "./case-gate.ts";
 import { latest, type TestCall, type TestDecision, type TestOutcome, type TestStep } from "./document.ts";
 import type { FileResult } from "./round.ts";
@@ -148,7 +148,7 @@ const width = 60;
 function row(target: Target): string {
   const { isWhole, trues, falses } = target;
   const counts = `${count(trues)} ${count(falses)}  ${paint("red", missingOf(target))}`.trimEnd();
-  const text = `${isWhole ? "  " : "    "}${isWhole ? nameOf(target) : clip(textAt(target.span), width - 2)}`;
+  const text = `${isWhole ? "  " : "    "}${isWhole ? formatTargetName(target) : clip(textAt(target.span), width - 2)}`;
   return `${text.padEnd(width + 2)} ${counts}`;
 }
 
@@ -162,7 +162,7 @@ function printMissing(target: Target): readonly string[] {
   if (missing === "") return [];
   return [
     "",
-    `${paint("red", missing)}: ${target.isWhole ? "the condition" : "a part"} of ${nameOf(target)}`,
+    `${paint("red", missing)}: ${target.isWhole ? "the condition" : "a part"} of ${formatTargetName(target)}`,
     ...renderPlace(target.span),
   ];
 }

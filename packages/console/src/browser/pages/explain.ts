@@ -87,7 +87,7 @@ function useCall(receipt: string | undefined, tool: string): CallDraft {
   const [recorded, setRecorded] = useState<string | undefined>(undefined);
   const { tools, call: example } = useExample(tool);
   useEffect(() => {
-    if (receipt !== undefined) void callOf(receipt).then(setRecorded);
+    if (receipt !== undefined) void fetchCallText(receipt).then(setRecorded);
   }, [receipt]);
   return { call: typed ?? (receipt === undefined ? example : recorded) ?? "", setTyped, tools };
 }
@@ -147,7 +147,7 @@ function Result({ explained, problem }: ExplainResult): JSX.Element {
 }
 
 /** The call of a receipt as the body of a check, with its characters. */
-async function callOf(seq: string): Promise<string | undefined> {
+async function fetchCallText(seq: string): Promise<string | undefined> {
   const answer = await ask<ReceiptJson>(`/receipts/${seq}`, { raw: callMembers });
   if (!answer.ok || answer.raw["tool_input"] === undefined) return undefined;
   const { tool_name: tool, session_id: session } = answer.value;

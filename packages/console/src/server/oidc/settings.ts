@@ -56,13 +56,13 @@ function settingsOf(read: Members): OidcSettings {
   const { client_secret: clientSecret, scopes = ["openid"], groups_claim: groupsClaim = "groups" } = read;
   const found = {
     issuer: issuerOf(read["issuer"]),
-    clientId: textOf("client_id", read["client_id"], 256),
-    clientSecret: clientSecret === undefined ? undefined : textOf("client_secret", clientSecret, 1024),
-    scopes: listOf("scopes", scopes, 32).map((each) => textOf("scopes", each, 128)),
-    groupsClaim: textOf("groups_claim", groupsClaim, 128),
+    clientId: readTextMember("client_id", read["client_id"], 256),
+    clientSecret: clientSecret === undefined ? undefined : readTextMember("client_secret", clientSecret, 1024),
+    scopes: readListMember("scopes", scopes, 32).map((each) => readTextMember("scopes", each, 128)),
+    groupsClaim: readTextMember("groups_claim", groupsClaim, 128),
     groups: groupsOf(read["groups"]),
-    name: textOf("name", read["name"] ?? "OpenID Connect", 40),
-    people: listOf("persons", read["persons"], peopleMax).map((each, index) => personOf(each, index)),
+    name: readTextMember("name", read["name"] ?? "OpenID Connect", 40),
+    people: readListMember("persons", read["persons"], peopleMax).map((each, index) => personOf(each, index)),
   };
   if (!found.scopes.includes("openid") || found.scopes.some((scope) => scope.includes(" ")))
     throw new WrongMember("`scopes` must be a list of scopes, and `openid` one of them");
@@ -72,7 +72,7 @@ function settingsOf(read: Members): OidcSettings {
 
 /** Others could read an answer over plain HTTP, and forge it. */
 function issuerOf(value: unknown): string {
-  const text = textOf("issuer", value, 1024);
+  const text = readTextMember("issuer", value, 1024);
   const url = URL.parse(text);
   if (url === null || url.username + url.password + url.search + url.hash !== "" || !isPrivateUrl(url))
     throw new WrongMember("`issuer` must be an https address; http is only for a provider on this machine");
@@ -125,12 +125,12 @@ function requireOnePersonEach(people: readonly MappedPerson[]): void {
   }
 }
 
-function textOf(member: string, value: unknown, max: number): string {
+function readTextMember(member: string, value: unknown, max: number): string {
   if (typeof value === "string" && value !== "" && value.length <= max && !/\p{C}/u.test(value)) return value;
   throw new WrongMember(`\`${member}\` must be a text of 1 to ${max} visible characters`);
 }
 
-function listOf(member: string, value: unknown, max: number): readonly unknown[] {
+function readListMember(member: string, value: unknown, max: number): readonly unknown[] {
   if (Array.isArray(value) && value.length <= max) return value as readonly unknown[];
   throw new WrongMember(`\`${member}\` must be a list of at most ${max}`);
 }

@@ -4,10 +4,10 @@ import { macros, type Core, type Macro } from "../core/core.ts";
 import { pathOf, same, type CheckedExpression, type Facts } from "./facts.ts";
 import { leftOut } from "./left-out.ts";
 import type { ContractFunction } from "../core/function.ts";
-import { textOf } from "./check-types.ts";
+import { readSpanText } from "./check-types.ts";
 import { EvaluationError } from "../value/rational.ts";
 import type { CallSyntax, Syntax } from "../text/syntax.ts";
-import { boolean, broken, join, listOf, string, typeText, type Type } from "../value/type.ts";
+import { boolean, broken, join, makeListType, string, typeText, type Type } from "../value/type.ts";
 
 /** Checks `has`, the macros over lists, and `orValue`, which look like calls. Undefined for a call of a function. */
 export function checkMacro(checker: Checker, call: CallSyntax, facts: Facts): CheckedExpression | undefined {
@@ -95,9 +95,9 @@ function checkFold(checker: Checker, call: CallSyntax, target: Syntax, facts: Fa
     if (test !== undefined) checker.demand(test, "boolean", `the condition of \`${macro}\``);
     const type =
       macro === "filter"
-        ? listOf(item, maxItems(range.type))
+        ? makeListType(item, maxItems(range.type))
         : macro === "map"
-          ? listOf(body?.type ?? broken, maxItems(range.type))
+          ? makeListType(body?.type ?? broken, maxItems(range.type))
           : boolean;
     return same({ op: "fold", macro, range, slot, test, body, type, span: call.span }, facts);
   });
@@ -299,7 +299,7 @@ function insteadOfUnknown(
   const ours = otherNames.get(name);
   if (ours !== undefined) {
     const of = target ?? args[0];
-    return `write \`${ours.replace(/\bx\b/, of === undefined ? "x" : textOf(of.span))}\``;
+    return `write \`${ours.replace(/\bx\b/, of === undefined ? "x" : readSpanText(of.span))}\``;
   }
   const known = [...functions.map((each) => each.name), ...macros, "has"];
   return insteadOf.get(name) ?? didYouMean(name, known, undefined);

@@ -9,7 +9,7 @@ import {
   comparable,
   isUntyped,
   join,
-  listOf,
+  makeListType,
   string,
   typeText,
   type Type,
@@ -117,7 +117,7 @@ type ListOperandType = Type & { readonly kind: "list" };
 function joinListTypes(a: ListOperandType, b: ListOperandType): Type | undefined {
   const of = a.maxItems === 0 ? b.of : b.maxItems === 0 ? a.of : join(a.of, b.of);
   if (of === undefined) return undefined;
-  return listOf(of, a.maxItems === undefined || b.maxItems === undefined ? undefined : a.maxItems + b.maxItems);
+  return makeListType(of, a.maxItems === undefined || b.maxItems === undefined ? undefined : a.maxItems + b.maxItems);
 }
 
 function arithmeticHint(a: Type, b: Type): string | undefined {
@@ -130,7 +130,7 @@ export function literalType(value: Value): Type {
   if (typeof value === "boolean") return boolean;
   if (typeof value === "string") return string;
   if (isExact(value)) return { kind: "number", notNegative: true };
-  return isList(value) ? listOf(any) : any;
+  return isList(value) ? makeListType(any) : any;
 }
 
 export function untypedHint(core: Core): string | undefined {
@@ -147,12 +147,12 @@ function optionalHint(type: Type): string | undefined {
 }
 
 /** The text of the file at a span. */
-export function textOf(span: Span): string {
+export function readSpanText(span: Span): string {
   return span.file.text.slice(span.from, span.to);
 }
 
 /** The suggested spelling of a member with a default. */
 export function defaultText(of: Core, name: string, span: Span): string {
-  const isName = /^[A-Za-z_]\w*$/.test(name) && !textOf(span).endsWith("]");
-  return `${textOf(of.span)}${isName ? `.?${name}` : `[?${JSON.stringify(name)}]`}.orValue(...)`;
+  const isName = /^[A-Za-z_]\w*$/.test(name) && !readSpanText(span).endsWith("]");
+  return `${readSpanText(of.span)}${isName ? `.?${name}` : `[?${JSON.stringify(name)}]`}.orValue(...)`;
 }

@@ -4,12 +4,12 @@ import { roots, walk, type Core, type Root } from "../core/core.ts";
 import type { DiagnosticCode } from "../text/diagnostic-codes.ts";
 import type { Report, Span } from "../text/diagnostic.ts";
 import { intersect, nullFacts, pathOf, same, type CheckedExpression, type Facts, type FactSpan } from "./facts.ts";
-import { binaryType, defaultText, literalType, textOf, untypedHint } from "./check-types.ts";
+import { binaryType, defaultText, literalType, readSpanText, untypedHint } from "./check-types.ts";
 import { reservedName } from "../core/counter.ts";
 import { isExact, negate as negateExact } from "../value/rational.ts";
 import { partsMax, type Scope } from "./scope.ts";
 import type { BinarySyntax, Syntax } from "../text/syntax.ts";
-import { any, boolean, broken, join, listOf, memory, number, size, string, typeText } from "../value/type.ts";
+import { any, boolean, broken, join, makeListType, memory, number, size, string, typeText } from "../value/type.ts";
 import type { Field, RecordType, Type } from "../value/type.ts";
 
 /** Checks an expression in a scope with the facts proven so far. All problems go to the scope's report. */
@@ -326,7 +326,7 @@ export class Checker {
         { span: nameSpan, facts },
         "type",
         `${typeText(of.type)} has no members`,
-        (["length", "len", "size"].includes(name) ? `write \`size(${textOf(of.span)})\`` : untypedHint(of)) ??
+        (["length", "len", "size"].includes(name) ? `write \`size(${readSpanText(of.span)})\`` : untypedHint(of)) ??
           (of.type.kind === "optional" ? `write \`.?${name}\` to go on` : undefined),
       );
     }
@@ -339,7 +339,7 @@ export class Checker {
     }
     const path = pathOf(of, name);
     if (field?.required !== true && (path === undefined || !facts.has(path))) {
-      const written = textOf(span);
+      const written = readSpanText(span);
       return this.refuse(
         { span, facts },
         "unproven-member",
@@ -354,7 +354,7 @@ export class Checker {
 
   #unknownField(place: FactSpan, of: Core, type: RecordType, name: string): CheckedExpression {
     const hint = didYouMean(name, type.fields.keys(), `declare \`${name}\` under the \`properties\` of its schema`);
-    return this.refuse(place, "unknown-member", `\`${textOf(of.span)}\` has no member \`${name}\``, hint);
+    return this.refuse(place, "unknown-member", `\`${readSpanText(of.span)}\` has no member \`${name}\``, hint);
   }
 
   #index(syntax: Syntax & { kind: "index" }, facts: Facts): CheckedExpression {
@@ -451,7 +451,7 @@ export class Checker {
         );
       of = joined ?? broken;
     }
-    return same({ op: "list", items, type: listOf(of, items.length), span: syntax.span }, facts);
+    return same({ op: "list", items, type: makeListType(of, items.length), span: syntax.span }, facts);
   }
 
   #map(syntax: Syntax & { kind: "map" }, facts: Facts): CheckedExpression {

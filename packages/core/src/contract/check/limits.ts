@@ -2,7 +2,7 @@ import { didYouMean } from "../../wire/mod.ts";
 import type { Report } from "../text/diagnostic.ts";
 import { documentKeys } from "../text/document-keys.ts";
 import { compare, isExact, type Exact } from "../value/rational.ts";
-import { boolean, join, listOf, number, size, string, typeText, type Type } from "../value/type.ts";
+import { boolean, join, makeListType, number, size, string, typeText, type Type } from "../value/type.ts";
 import { isList, show, type Value } from "../value/value.ts";
 import { toJson, type YamlMap, type YamlNode } from "../text/yaml.ts";
 
@@ -23,7 +23,9 @@ export function limitDeclarations(
   const found = new Map<string, LimitDeclaration>();
   for (const [name, node] of nodes) {
     const declaration =
-      node.kind === "map" ? declare(node, report) : { value: valueOf(node, report), min: undefined, max: undefined };
+      node.kind === "map"
+        ? declare(node, report)
+        : { value: readLimitValue(node, report), min: undefined, max: undefined };
     if (declaration?.value !== undefined) found.set(name, { ...declaration, value: declaration.value });
   }
   return found;
@@ -42,7 +44,7 @@ function declare(node: YamlMap, report: Report): LimitDraft | undefined {
     report.add("limit", unknown?.[1].key.span ?? node.span, "a limit is a value, or `{ default, min, max }`");
     return undefined;
   }
-  const value = valueOf(fallback, report);
+  const value = readLimitValue(fallback, report);
   const readBound = (name: string): Exact | undefined => {
     const entry = node.entries.get(name);
     if (entry === undefined) return undefined;
@@ -71,7 +73,7 @@ export function limitValues(
       report.add("unknown-limit", key.span, `the contract has no limit \`${name}\``, hint);
       continue;
     }
-    const value = valueOf(node, report);
+    const value = readLimitValue(node, report);
     if (value === undefined) continue;
     const type = limitType(declaration.value);
     const problem = sameKind(type, limitType(value))
@@ -95,7 +97,7 @@ function outside(value: Value, { min, max }: Pick<LimitDeclaration, "min" | "max
   return undefined;
 }
 
-function valueOf(node: YamlNode, report: Report): Value | undefined {
+function readLimitValue(node: YamlNode, report: Report): Value | undefined {
   const items = node.kind === "list" ? node.items : [node];
   const kinds = new Set(
     items.map((item) =>
@@ -111,7 +113,7 @@ function limitType(value: Value): Type {
   if (isExact(value)) return compare(value, 0) >= 0 ? size : number;
   if (isList(value)) {
     const of = value.map(limitType).reduce<Type | undefined>((a, b) => (a === undefined ? b : join(a, b)), undefined);
-    return listOf(of ?? string, value.length);
+    return makeListType(of ?? string, value.length);
   }
   return typeof value === "boolean" ? boolean : string;
 }

@@ -4,7 +4,7 @@ import { pinnedCounters, type ApprovalTerms } from "../core/terms.ts";
 import { checkCondition } from "../check/check.ts";
 import { walk, worstCost, type Core, type HostFacts } from "../core/core.ts";
 import { reservedName } from "../core/counter.ts";
-import { namesIn, type CounterWriter, type CounterReader } from "./counters.ts";
+import { collectNamedValues, type CounterWriter, type CounterReader } from "./counters.ts";
 import type { OutcomeDocument, RequireDocument, RuleDocument } from "../text/document.ts";
 import type { Span } from "../text/diagnostic.ts";
 import type { Facts } from "../check/facts.ts";
@@ -234,7 +234,7 @@ function meaningOf(when: Syntax, cores: readonly Core[], scope: Scope): Readonly
   );
   return {
     when: spell(when),
-    names: namesIn([when], scope),
+    names: collectNamedValues([when], scope),
     counters: Object.fromEntries(counters),
     functions: [...new Set(called)].toSorted(),
   };

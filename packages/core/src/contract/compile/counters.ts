@@ -97,7 +97,7 @@ export function readCounter(name: string, document: CounterDocument, context: Co
     since: spellExpression(since),
     settles_within: settlesWithin === undefined ? null : `${readLength(settlesWithin, report)}ms`,
     window: windowText(window),
-    names: namesIn(written, context),
+    names: collectNamedValues(written, context),
     ...(hostFacts.length > 0 && { host_facts: [...hostFacts] }),
     ...(remembers === undefined ? {} : { remembers: spellExpression(remembers) }),
     ...(settles && { settles: "outcome" }),
@@ -167,7 +167,10 @@ function spellExpression(expression: WrittenExpression | undefined): string | nu
 }
 
 /** The limits and `let:` names that expressions use, with their values: they are part of what the expressions mean. */
-export function namesIn(expressions: readonly Syntax[], context: Pick<CounterContext, "lets" | "limits">): Canonical {
+export function collectNamedValues(
+  expressions: readonly Syntax[],
+  context: Pick<CounterContext, "lets" | "limits">,
+): Canonical {
   const found = new Map<string, string>();
   const open = [...expressions];
   for (let syntax = open.pop(); syntax !== undefined; syntax = open.pop()) {

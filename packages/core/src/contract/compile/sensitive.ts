@@ -26,7 +26,7 @@ export function readSensitive(contracts: readonly ContractDocument[], report: Re
   for (const contract of contracts) {
     const [first] = contract.sensitive;
     if (first === undefined) continue;
-    const names = namesOf(contract, report);
+    const names = readSensitiveNames(contract, report);
     for (const tool of contract.tools.keys()) {
       const known = found.get(tool) ?? [];
       const together = outermost([...known, ...names]);
@@ -55,7 +55,7 @@ function isInside(name: string, other: string): boolean {
   return name.startsWith(`${other}.`);
 }
 
-function namesOf(contract: ContractDocument, report: Report): readonly string[] {
+function readSensitiveNames(contract: ContractDocument, report: Report): readonly string[] {
   const listed = contract.sensitive;
   const past = listed[sensitiveMax];
   if (past !== undefined)

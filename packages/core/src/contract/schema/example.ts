@@ -27,34 +27,34 @@ const listCharacters = 2000;
 
 /** An object for several schemas of objects. */
 function exampleOf(schemas: readonly (YamlNode | undefined)[]): JsonObject {
-  const values = schemas.map((schema) => (schema === undefined ? null : valueOf(schema, schema)));
+  const values = schemas.map((schema) => (schema === undefined ? null : makeExampleValue(schema, schema)));
   return new Map(values.flatMap((value) => (value instanceof Map ? [...(value as JsonObject)] : [])));
 }
 
-function valueOf(schema: YamlNode, root: YamlNode): Json {
+function makeExampleValue(schema: YamlNode, root: YamlNode): Json {
   if (schema.kind !== "map") return "";
   const at = (name: string): YamlNode | undefined => memberOf(schema, name);
   const definition = definitionOf(schema, root);
-  if (definition !== undefined) return valueOf(definition, root);
+  if (definition !== undefined) return makeExampleValue(definition, root);
   const types = itemsOf(at("type")).map((type) => (type.kind === "scalar" ? type.text : ""));
   const given = [at("const"), ...itemsOf(at("examples")), at("default"), ...itemsOf(at("enum"))]
     .flatMap((each) => (each === undefined ? [] : [toJson(each)]))
     .find((value) => types.length === 0 || jsonTypes.some((type) => types.includes(type) && isOfType(type, value)));
   if (given !== undefined) return given;
   const [branch] = itemsOf(at("anyOf"));
-  if (branch !== undefined) return valueOf(branch, root);
+  if (branch !== undefined) return makeExampleValue(branch, root);
   switch (types[0]) {
     case "array":
-      return listOf(schema, root);
+      return makeExampleList(schema, root);
     case "boolean":
       return false;
     case "integer":
     case "number":
-      return numberOf(schema, types[0] === "integer");
+      return makeExampleNumber(schema, types[0] === "integer");
     case "null":
       return null;
     case "string":
-      return textOf(schema);
+      return makeExampleText(schema);
     default:
       return membersOf(schema, root);
   }
@@ -63,7 +63,7 @@ function valueOf(schema: YamlNode, root: YamlNode): Json {
 /** The first of some usual texts that the schema allows; else the first one, which a person corrects. */
 const texts = ["text", "1", "USD", "2026-01-31", "name@example.com", "https://example.com/", "/path"] as const;
 
-function textOf(schema: YamlMap): string {
+function makeExampleText(schema: YamlMap): string {
   const written = memberOf(schema, "pattern");
   const pattern = written?.kind === "scalar" ? compilePattern(written.text) : undefined;
   const least = Math.min(boundOf(schema, "minLength") ?? 0, longest);
@@ -72,11 +72,11 @@ function textOf(schema: YamlMap): string {
   return fitting.find((text) => pattern?.ok !== true || pattern.value.test(text)) ?? fitting[0] ?? "";
 }
 
-function listOf(schema: YamlMap, root: YamlNode): Json {
+function makeExampleList(schema: YamlMap, root: YamlNode): Json {
   const items = memberOf(schema, "items");
   const least = boundOf(schema, "minItems") ?? 0;
   const length = items === undefined ? least : Math.min(Math.max(least, 1), boundOf(schema, "maxItems") ?? Infinity);
-  const item = items === undefined ? "" : valueOf(items, root);
+  const item = items === undefined ? "" : makeExampleValue(items, root);
   const room = Math.max(1, Math.floor(listCharacters / jsonText(item).length));
   return Array.from({ length: Math.min(length, room) }, () => item);
 }
@@ -86,11 +86,11 @@ function membersOf(schema: YamlMap, root: YamlNode): Json {
   const needed = itemsOf(memberOf(schema, "required")).map((item) => (item.kind === "scalar" ? item.text : ""));
   const all = properties?.kind === "map" ? [...properties.entries] : [];
   const shown = needed.length === 0 ? all : all.filter(([name]) => needed.includes(name));
-  return new Map(shown.map(([name, { value }]) => [name, valueOf(value, root)]));
+  return new Map(shown.map(([name, { value }]) => [name, makeExampleValue(value, root)]));
 }
 
 /** 1 if the schema allows it, else a number at one of its bounds or between them. */
-function numberOf(schema: YamlMap, isInteger: boolean): Json {
+function makeExampleNumber(schema: YamlMap, isInteger: boolean): Json {
   const [least, above] = [boundOf(schema, "minimum") ?? -Infinity, boundOf(schema, "exclusiveMinimum") ?? -Infinity];
   const [most, below] = [boundOf(schema, "maximum") ?? Infinity, boundOf(schema, "exclusiveMaximum") ?? Infinity];
   const step = boundOf(schema, "multipleOf") ?? 1;

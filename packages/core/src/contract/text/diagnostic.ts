@@ -50,14 +50,14 @@ export class Report {
 
 /** Line and column of an offset, from 1; a column counts characters. */
 export function position(file: SourceFile, offset: number): { readonly line: number; readonly column: number } {
-  const { line, col } = linesOf(file).linePos(offset);
+  const { line, col } = indexLines(file).linePos(offset);
   return { line, column: Array.from(file.text.slice(offset - col + 1, offset)).length + 1 };
 }
 
 const linesOfFiles = new WeakMap<SourceFile, LineCounter>();
 
 /** The lines of a file; found once per file, because a file may have thousands of problems. */
-function linesOf(file: SourceFile): LineCounter {
+function indexLines(file: SourceFile): LineCounter {
   const known = linesOfFiles.get(file);
   if (known !== undefined) return known;
   const lines = new LineCounter();
@@ -86,7 +86,7 @@ export function renderDiagnostic({ code, message, span, hint }: Diagnostic): str
 /** A span for a terminal: its name, and the line with carets under the span. */
 export function renderPlace({ file, from, to }: Span): readonly string[] {
   const { line, column } = position(file, from);
-  const { lineStarts } = linesOf(file);
+  const { lineStarts } = indexLines(file);
   const lineStart = lineStarts[line - 1] ?? 0;
   const text = file.text.slice(lineStart, lineStarts[line]).replace(/\r?\n$/, "");
   const onLine = text.slice(from - lineStart, Math.max(to - lineStart, from - lineStart + 1));

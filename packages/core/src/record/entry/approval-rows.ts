@@ -5,7 +5,7 @@ import {
   openApproval,
   progressText,
   readAct,
-  rowsOf,
+  listChangedRows,
   sessionName,
   withProgress,
   type Approval,
@@ -124,7 +124,7 @@ export function endedBy(leaf: Leaf, evidence: string): readonly RowRange[] {
   if (isLoss(leaf, evidence)) return [[1, leaf.seq - 1]];
   const act = actOf(leaf, evidence);
   if (act === undefined || act.act === "approval.approve") return [];
-  return (act.act === "stop.set" ? act.ends : rowsOf(act)).map((row) => [row, row]);
+  return (act.act === "stop.set" ? act.ends : listChangedRows(act)).map((row) => [row, row]);
 }
 
 /** The act of a row that resumes a ledger after a restore, or that resets counters later. */
@@ -185,7 +185,7 @@ function openingOf(row: StoredRow, leaf: Leaf, of: Pick<Approval, "asking" | "se
 function afterRow(approval: Approval, row: StoredRow): Approval | undefined {
   const leaf = parseLeaf(row.leaf);
   const act = leaf && actOf(leaf, row.evidence);
-  if (leaf === undefined || act === undefined || !rowsOf(act).includes(approval.row)) return approval;
+  if (leaf === undefined || act === undefined || !listChangedRows(act).includes(approval.row)) return approval;
   return applyAct(approval, act, { seq: leaf.seq, at: leaf.at, by: leaf.key ?? "" });
 }
 

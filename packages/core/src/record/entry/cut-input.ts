@@ -50,11 +50,11 @@ function headOf(text: string): string {
 /** Returns the marker in a check's evidence, whose digest was verified; undefined if the input is whole or erased. */
 export function readCutInput(evidence: string): CutInput | undefined {
   if (!isListInput(evidence)) return undefined;
-  const [cut] = listOf(partText(evidence, "input") ?? "");
+  const [cut] = parseJsonList(partText(evidence, "input") ?? "");
   return isCutInput(cut) ? cut : unreadable;
 }
 
-function listOf(text: string): readonly unknown[] {
+function parseJsonList(text: string): readonly unknown[] {
   try {
     return JSON.parse(text) as readonly unknown[];
   } catch {

@@ -207,17 +207,17 @@ export function isEmptyList(stored: StoredEvidence, name: "effects"): boolean {
 
 /** Returns the erased parts. A disclosure has no `!`. */
 export function missingParts(stored: StoredEvidence): readonly PartName[] {
-  return stored.includes("!") ? namesOf(stored, isErased) : noParts;
+  return stored.includes("!") ? listPartNames(stored, isErased) : noParts;
 }
 
 const noParts: readonly PartName[] = [];
 
 /** Returns the parts that are not erased. */
 export function presentParts(stored: StoredEvidence): readonly PartName[] {
-  return namesOf(stored, (part) => !isErased(part));
+  return listPartNames(stored, (part) => !isErased(part));
 }
 
-function namesOf(stored: StoredEvidence, isWanted: (part: string) => boolean): readonly PartName[] {
+function listPartNames(stored: StoredEvidence, isWanted: (part: string) => boolean): readonly PartName[] {
   const parts = stored.split(separator);
   return parts.flatMap((part, index) => (isWanted(part) ? (partNames[index] ?? memberOf(part) ?? []) : []));
 }

@@ -26,14 +26,14 @@ export interface CreateGrantOptions extends OperatorOptions {
 export async function listGrantsCommand(options: OperatorOptions): Promise<Outcome> {
   const grants = await withGateFor(options, (gate) => grantsOf(gate, options));
   if (options.json) return { exitCode: 0, text: JSON.stringify({ grants }), forPrograms: true };
-  return { exitCode: 0, text: grants.length === 0 ? "no grant is in force" : grants.flatMap(linesOf).join("\n") };
+  return { exitCode: 0, text: grants.length === 0 ? "no grant is in force" : grants.flatMap(describeGrant).join("\n") };
 }
 
 async function grantsOf(gate: GateDoor, options: OperatorOptions): Promise<readonly GrantJson[]> {
   return requireAccepted(await gate.ask("GET", pathOf(options)))["grants"] as readonly GrantJson[];
 }
 
-function linesOf(grant: GrantJson): readonly string[] {
+function describeGrant(grant: GrantJson): readonly string[] {
   const { amounts, any_session: isAny, decisions, has, id, key, needs, rules, spent, status } = grant;
   const list = (names: readonly string[]): string => (names.length === 0 ? "none" : names.map(visible).join(", "));
   const people = list(decisions.map(({ person }) => person));
@@ -73,7 +73,7 @@ export function createGrantCommand(id: string, options: CreateGrantOptions): Pro
     const made = (await grantsOf(gate, options)).filter((grant) => grant.id === answer.body["id"]);
     const waits =
       shown.status === "pending" ? ["the call itself still waits: `svc-gate approvals approve` lets it run"] : [];
-    return { exitCode: 0, text: [...made.flatMap(linesOf), ...waits].join("\n") };
+    return { exitCode: 0, text: [...made.flatMap(describeGrant), ...waits].join("\n") };
   });
 }
 
@@ -86,12 +86,12 @@ function amountsOf(written: readonly string[], allowed: unknown): Readonly<Recor
       const name = at === -1 ? sums[0] : text.slice(0, at);
       if (name === undefined || (at === -1 && sums.length > 1))
         throw new BadInput(`write --amount NAME=NUMBER, where NAME is one of: ${sums.join(", ") || "none"}`);
-      return [name, numberOf(text.slice(at + 1))];
+      return [name, parseGrantAmount(text.slice(at + 1))];
     }),
   );
 }
 
-function numberOf(text: string): number {
+function parseGrantAmount(text: string): number {
   if (/^(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?$/.test(text)) return Number(text);
   throw new BadInput(`--amount must end with a number such as 500, not ${JSON.stringify(text)}`);
 }

@@ -37,7 +37,7 @@ export async function keepPrivate(folder: string): Promise<readonly string[]> {
 async function narrow(folder: string): Promise<readonly string[]> {
   const narrowed: string[] = [];
   const left: string[] = [];
-  for (const name of (await namesIn(folder)).filter((each) => ownFiles.has(each)).toSorted()) {
+  for (const name of (await listFolderNames(folder)).filter((each) => ownFiles.has(each)).toSorted()) {
     const found = await lstat(join(folder, name)).catch(unlessGone);
     if (found === undefined || !found.isFile() || (found.mode & 0o077) === 0) continue;
     const shown = `${name} (${octal(found.mode & 0o777)})`;
@@ -63,7 +63,7 @@ async function narrow(folder: string): Promise<readonly string[]> {
 }
 
 /** Returns the names in a folder; none if the folder does not exist. */
-async function namesIn(folder: string): Promise<readonly string[]> {
+async function listFolderNames(folder: string): Promise<readonly string[]> {
   return (await readdir(folder).catch(unlessGone)) ?? [];
 }
 

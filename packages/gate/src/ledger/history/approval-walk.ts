@@ -5,7 +5,7 @@ import {
   denialOf,
   isOpen,
   noStops,
-  rowsOf,
+  listChangedRows,
   namesIt,
   isStopped,
   sessionToolName,
@@ -168,7 +168,7 @@ export class ApprovalWalk {
       const isUnknown = leaf.act?.startsWith("approval.") === true;
       return isUnknown ? unlawful(seq, "an act that this version knows", leaf.act ?? "") : undefined;
     }
-    for (const row of rowsOf(act)) {
+    for (const row of listChangedRows(act)) {
       const known = this.#open.get(row);
       const after = known && applyAct(known.approval, act, { seq, at, by: key ?? "" });
       const place = after?.denial?.call?.place;

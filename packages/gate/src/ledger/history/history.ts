@@ -69,7 +69,7 @@ export interface LedgerHistory extends Rows, AsyncDisposable {
 }
 
 /** Reads the rows of a ledger from its tables. */
-export function rowsOf(tables: Tables): Rows {
+export function makeLedgerRows(tables: Tables): Rows {
   return {
     scan: (from) => scan(tables, from),
     rowsAt: (rows) => rowsAt(tables, rows),
@@ -112,7 +112,7 @@ export async function historyOf(
     tables.head(),
   ]);
   return {
-    ...rowsOf(tables),
+    ...makeLedgerRows(tables),
     name: log,
     rows,
     tables,

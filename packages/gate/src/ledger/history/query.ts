@@ -30,7 +30,7 @@ export async function* receiptsOf(
   for await (const slice of findRows(tables, await rowQuery(tables, query))) {
     const outcomes = await outcomesOf(tables, slice);
     if (slice.length === 0) yield [];
-    for (const part of partsOf(slice))
+    for (const part of splitRowsBySize(slice))
       yield part.map((row) => ({ seq: row.seq, json: receiptJson(row, outcomes.get(row.seq)) }));
   }
 }
@@ -41,7 +41,7 @@ async function outcomesOf(tables: Tables, rows: readonly StoredRow[]): Promise<R
   return new Map(found.map((outcome) => [outcome.seq, outcome]));
 }
 
-function* partsOf(rows: readonly StoredRow[]): Generator<readonly StoredRow[]> {
+function* splitRowsBySize(rows: readonly StoredRow[]): Generator<readonly StoredRow[]> {
   let part: StoredRow[] = [];
   let characters = 0;
   for (const row of rows) {

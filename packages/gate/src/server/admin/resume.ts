@@ -98,7 +98,7 @@ async function appendResume(
       await transaction.keepCounter({ definition, through, unknownThrough: Math.max(unknownThrough, now) }, []);
     }
     await resetAll(transaction, reset, now);
-    return resumeBody(loss, { reset: namesOf(reset), unknown });
+    return resumeBody(loss, { reset: mapDigestsToNames(reset), unknown });
   };
   const done = await appendRow(adminEvents, request, append, true);
   const { lost, forked } = loss;
@@ -131,7 +131,7 @@ async function resetIn({ ledger, adminEvents }: Offline, request: ResumeRequest)
         );
     }
     await resetAll(transaction, reset, now);
-    return resumeBody(undefined, { reset: namesOf(reset), unknown: [] });
+    return resumeBody(undefined, { reset: mapDigestsToNames(reset), unknown: [] });
   });
   return { ...done, counters: toResumedCounters([...reset.values()], reset) };
 }
@@ -179,7 +179,7 @@ function refuse(name: string, live: readonly Counter[], policySet: PolicySet | u
   throw new LedgerRefused(`no counter in force in the last row is called ${visible(name)}; ${hint}`);
 }
 
-function namesOf(reset: CountersToReset): ReadonlyMap<string, string> {
+function mapDigestsToNames(reset: CountersToReset): ReadonlyMap<string, string> {
   return new Map([...reset].map(([digest, { name }]) => [digest, name]));
 }
 

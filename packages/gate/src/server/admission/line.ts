@@ -109,11 +109,11 @@ export class RequestQueue {
     this.#placed.add(ticket, ticket.owner);
     this.#places += 1;
     if (this.#served.size > servedMax) this.#served.clear();
-    for (const name of [nameOf(tenant), nameOf(tenant, id)]) this.#served.set(name, this.#places);
+    for (const name of [formatOwnerKey(tenant), formatOwnerKey(tenant, id)]) this.#served.set(name, this.#places);
   }
 
-  #servedAt(...of: Parameters<typeof nameOf>): number {
-    return this.#served.get(nameOf(...of)) ?? 0;
+  #servedAt(...of: Parameters<typeof formatOwnerKey>): number {
+    return this.#served.get(formatOwnerKey(...of)) ?? 0;
   }
 
   /** Gives a place back. A ticket without one changes nothing. */
@@ -166,7 +166,7 @@ export class RequestQueue {
 const servedMax = 10_000;
 
 /** A tenant, or one of its keys. An id of a tenant has no line break. */
-function nameOf(tenant: string | null, id?: string): string {
+function formatOwnerKey(tenant: string | null, id?: string): string {
   const of = tenant === null ? "root" : `tenant ${tenant}`;
   return id === undefined ? of : `${of}\n${id}`;
 }

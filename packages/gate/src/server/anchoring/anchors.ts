@@ -8,7 +8,7 @@ import { collectedDivergence, strangeFile, type CollectedCheckpoints } from "./c
 import { Cosignatures, type CosignedHead } from "./cosignatures.ts";
 import { HeadPublisher, usualPace, type DeliveryPace } from "./head-publisher.ts";
 import { hashesOf, readHead, type AnchoredLog, type Head } from "./head.ts";
-import { isStatedLost, kindOf, observedIn, unstatedDivergence } from "./observed.ts";
+import { isStatedLost, findDivergenceKind, observedIn, unstatedDivergence } from "./observed.ts";
 import type { WitnessPolicy } from "./policy.ts";
 import { refusalOf } from "./refusal.ts";
 import type { Sink } from "./sink.ts";
@@ -230,7 +230,7 @@ export class Anchors {
       const kept = await inTime(sink.read(tenant, ledger.name), enough);
       const observed = kept && observedIn(kept.note, ledger, status.by, kept.at);
       if (observed === undefined) return [];
-      const kind = await kindOf(ledger, head, observed);
+      const kind = await findDivergenceKind(ledger, head, observed);
       if (kind !== undefined) return (await isStatedLost(ledger, observed)) ? [] : [{ kind, head: observed }];
       const { at = Date.now(), root = "", seq: size } = observed;
       status.recordHead({ size, root: Buffer.from(root, "base64") }, at, head.size);

@@ -15,7 +15,7 @@ export function observedIn(
 }
 
 /** How a ledger differs from an observed head; undefined if it has that head. */
-export function kindOf(
+export function findDivergenceKind(
   log: AnchoredLog,
   { size }: Head,
   observed: ObservedHead,
@@ -29,7 +29,7 @@ export async function unstatedDivergence(
   head: Head,
   observed: ObservedHead,
 ): Promise<Divergence | undefined> {
-  const kind = await kindOf(log, head, observed);
+  const kind = await findDivergenceKind(log, head, observed);
   return kind === undefined || (await isStatedLost(log, observed)) ? undefined : { kind, head: observed };
 }
 

@@ -44,7 +44,7 @@ function scopeOf(value: Json | undefined, most: number = toolsMax): StopScope {
   if (value === "all") return "all";
   if (value instanceof Map && value.size === 1) {
     const [[name, member]] = [...value] as [[string, Json]];
-    if (name === "tools") return toolsOf(member, most);
+    if (name === "tools") return parseToolsScope(member, most);
     if (name === "key" && isName(member, limits.toolNameBytesMax)) return { key: member };
     if (name === "session" && member instanceof Map && member.size === 2) {
       const [key, id] = [member.get("key"), member.get("id")];
@@ -54,7 +54,7 @@ function scopeOf(value: Json | undefined, most: number = toolsMax): StopScope {
   throw new BodyError(`"scope" must be ${scopeForms}${value === undefined ? ": it is missing" : ""}`);
 }
 
-function toolsOf(value: Json, most: number): StopScope {
+function parseToolsScope(value: Json, most: number): StopScope {
   if (!Array.isArray(value) || value.length === 0 || value.length > most)
     throw new BodyError(`"tools" must be a list of 1 to ${most} names of tools, not ${typeName(value)}`);
   const names = value as readonly Json[];

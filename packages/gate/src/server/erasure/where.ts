@@ -22,12 +22,12 @@ export function hasValues({ leaf, evidence }: StoredRow, wheres: readonly Where[
   if (parseLeaf(leaf)?.kind !== "check") return false;
   const read = new Map<Where["part"], Json | undefined>();
   return wheres.every(({ part, path, value }) => {
-    if (!read.has(part)) read.set(part, valueOf(partText(evidence, part)));
+    if (!read.has(part)) read.set(part, parseMembers(partText(evidence, part)));
     return has(read.get(part), path, value);
   });
 }
 
-function valueOf(text: string | undefined): Json | undefined {
+function parseMembers(text: string | undefined): Json | undefined {
   const document = readJson(text ?? "");
   return document.ok ? document.value.members : undefined;
 }

@@ -1,4 +1,4 @@
-import { approvalId, rowsOf, type ApprovalAct, type Need } from "../../../../core/src/approvals/mod.ts";
+import { approvalId, listChangedRows, type ApprovalAct, type Need } from "../../../../core/src/approvals/mod.ts";
 import { readResume } from "../../ledger/mod.ts";
 import {
   actOf,
@@ -110,7 +110,7 @@ export function subjectOf(row: StoredRow): EventSubject | undefined {
 export function subjectsOf(row: StoredRow): readonly number[] {
   const leaf = parseLeaf(row.leaf);
   const act = leaf && actOf(leaf, row.evidence);
-  return act === undefined ? [] : rowsOf(act);
+  return act === undefined ? [] : listChangedRows(act);
 }
 
 /**
@@ -148,7 +148,7 @@ export function eventsOf(row: StoredRow, subjects: ReadonlyMap<number, EventSubj
   const type = typeOf(leaf, row);
   const own = type === undefined ? [] : [event(type, 0, { act: leaf.act })];
   if (act === undefined) return own;
-  const changes = rowsOf(act).flatMap((about, index) => {
+  const changes = listChangedRows(act).flatMap((about, index) => {
     const subject = subjects.get(about);
     const changed = subject && changeOf(act, subject);
     return changed === undefined ? [] : [event(changed.type, own.length + index, changed.data, subject)];

@@ -68,7 +68,7 @@ export async function listApprovals(call: ReadCall): Promise<FastifyReply> {
     (approval) => state === undefined || statusAt(approval, now) === state,
     ({ tool }) => text("tool_name") === undefined || tool === text("tool_name"),
     ({ rule }) => text("rule") === undefined || rule === text("rule"),
-    (approval) => text("mine") !== "1" || gate.approvals.mayDecide(nameOf(call), approval, now),
+    (approval) => text("mine") !== "1" || gate.approvals.mayDecide(readKeyName(call), approval, now),
     (approval) => mayRead(call, approval, now),
   ];
   const found: Approval[] = [];
@@ -119,7 +119,7 @@ export async function showApproval(call: RouteCall): Promise<unknown> {
 async function show(call: RouteCall, read: SlicedRead, waitSeconds: number): Promise<FastifyReply> {
   const { gate, reply, request } = call;
   const approval = await read.run(() => gate.approvals.find(idOf(call)));
-  const mine = approval !== undefined && approval.key === nameOf(call) && call.key?.scopes.has("check") === true;
+  const mine = approval !== undefined && approval.key === readKeyName(call) && call.key?.scopes.has("check") === true;
   if (approval === undefined || !(mine || mayRead(call, approval, Date.now())))
     return refuseWith(reply, refuse("not-found", "no approval has this id"));
   let latest = approval;
@@ -172,7 +172,7 @@ async function decideOne(call: RouteCall, decision: DecisionRequest["decision"])
     id: idOf(call),
     grant: members.has("grant") ? readGrant(members.get("grant")) : undefined,
   }));
-  const decided = await gate.approvals.decide(nameOf(call), [requireValue(wanted)]);
+  const decided = await gate.approvals.decide(readKeyName(call), [requireValue(wanted)]);
   return sendResult(reply, decided, ([one]) => decidedJson(one as DecisionResult));
 }
 
@@ -180,7 +180,7 @@ async function decideOne(call: RouteCall, decision: DecisionRequest["decision"])
 export async function decideMany(call: RouteCall): Promise<FastifyReply> {
   const { gate, reply, request } = call;
   const wanted = readBody(request.body, ["decisions"], (members) => decisionsIn(members.get("decisions")));
-  const decided = await gate.approvals.decide(nameOf(call), requireValue(wanted));
+  const decided = await gate.approvals.decide(readKeyName(call), requireValue(wanted));
   return sendResult(reply, decided, (all) => ({ decisions: all.map(decidedJson) }));
 }
 
@@ -191,7 +191,7 @@ export async function cancel(call: RouteCall): Promise<FastifyReply> {
     members.has("session_id") ? readText("session_id", members.get("session_id")) : null,
   );
   const isAsker = key?.scopes.has("check") === true;
-  const cancelled = await gate.approvals.cancel(nameOf(call), idOf(call), isAsker, requireValue(session));
+  const cancelled = await gate.approvals.cancel(readKeyName(call), idOf(call), isAsker, requireValue(session));
   return sendResult(reply, cancelled, decidedJson);
 }
 
@@ -242,7 +242,7 @@ function mayRead({ key, gate }: RouteCall, approval: Approval, at: number): bool
   return key?.scopes.has("approve") === true && gate.approvals.mayDecide(key.name, approval, at);
 }
 
-function nameOf({ key }: RouteCall): string {
+function readKeyName({ key }: RouteCall): string {
   return (key as ValidKey).name;
 }
 
@@ -293,7 +293,7 @@ function describeApproval(
     asked,
     call: asking.attach.slice(0, 16),
     amounts: amountsOf(call, approval, row),
-    may_decide: call.gate.approvals.mayDecide(nameOf(call), approval, Date.now()),
+    may_decide: call.gate.approvals.mayDecide(readKeyName(call), approval, Date.now()),
     decisions: [...votes.map((vote) => describeDecision("approve", vote)), ...denials],
     closed: approval.closed,
     successor: approval.successor,

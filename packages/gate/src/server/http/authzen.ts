@@ -19,7 +19,7 @@ import {
   type Result,
 } from "../../../../core/src/wire/mod.ts";
 import { OwnNames } from "../../../../console/src/server/mod.ts";
-import { invalid, requireValue, sendJson, textOf } from "../request/body.ts";
+import { invalid, requireValue, sendJson, readBodyText } from "../request/body.ts";
 import { answerCheck, arrivalOf } from "./check.ts";
 import type { Exchange } from "./exchange.ts";
 import { noKey, refusalForRate } from "./key-refusals.ts";
@@ -263,7 +263,7 @@ function pickMembers(object: JsonObject, names: readonly string[]): JsonObject {
 }
 
 function readBody(body: unknown): Result<JsonObject, Refusal> {
-  const text = textOf(body);
+  const text = readBodyText(body);
   if (typeof text !== "string") return bad(text);
   const read = readJson(text);
   if (read.ok) return good(read.value.members);

@@ -4,7 +4,7 @@ import { bad, parseCheckRequest, type Refusal, type Result } from "../../../../c
 import type { Service } from "../service/service.ts";
 import type { Gate } from "../service/gate.ts";
 import { startTimings, type AnsweredCheck, type CheckTimings } from "../telemetry/observer.ts";
-import { textOf } from "../request/body.ts";
+import { readBodyText } from "../request/body.ts";
 import { identityOf, schemeOf, type Exchange } from "./exchange.ts";
 
 /** A check whose whole body has arrived. */
@@ -43,7 +43,7 @@ export async function answerCheck({
     const [path = ""] = url.split("?");
     exchange.trace = traces.start({ path, scheme: schemeOf(exchange), tenant, headers }, timings);
   }
-  const text = textOf(body);
+  const text = readBodyText(body);
   if (typeof text !== "string") return bad(text);
   const parsed = parseCheckRequest(text);
   if (!parsed.ok) return parsed;

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { FastifyReply } from "fastify";
 import { bad, good, limits, readJson, type JsonDocument, type Result } from "../../../../core/src/wire/mod.ts";
-import { sendJson, textOf } from "../request/body.ts";
+import { sendJson, readBodyText } from "../request/body.ts";
 import { refusalOf, checkAndWait } from "./hooked-check.ts";
 import { badValue, queryOf, waitProblem, type Query } from "./query.ts";
 import type { RouteCall } from "./route.ts";
@@ -81,7 +81,7 @@ function parametersOf({ canDefer, namesServers }: HookDialect): Parameters<typeo
 }
 
 function readBody(body: Buffer): Result<JsonDocument, string> {
-  const text = textOf(body);
+  const text = readBodyText(body);
   if (typeof text !== "string") return bad(`Svc: the hook's input is not UTF-8: ${text.detail}`);
   const read = readJson(text);
   if (read.ok) return read;

@@ -18,7 +18,7 @@ import {
   type JsonObject,
   type Result,
 } from "../../../../core/src/wire/mod.ts";
-import { textOf } from "../request/body.ts";
+import { readBodyText } from "../request/body.ts";
 import { escapeName } from "../dialects/dialect.ts";
 
 /** One message of a client. */
@@ -64,7 +64,7 @@ const harmlessNotifications: ReadonlySet<string> = new Set([
 /** @param server the server's part of its tools' names */
 export function readMcpMessage(server: string, body: Buffer, headers: IncomingHttpHeaders): McpMessage {
   const unreadable = (why: string): McpMessage => ({ id: null, method: undefined, call: bad(why) });
-  const text = textOf(body);
+  const text = readBodyText(body);
   if (typeof text !== "string") return unreadable(`the message is not UTF-8: ${text.detail}`);
   const read = readJson(text);
   if (!read.ok) {
@@ -77,7 +77,7 @@ export function readMcpMessage(server: string, body: Buffer, headers: IncomingHt
   if (why !== undefined || typeof method !== "string") return { ...unreadable(why ?? "it has no method"), id };
   const params = paramsOf(read.value);
   const fault = headerFault(method, params.members, headers);
-  return { id, method, call: fault === undefined ? callOf(server, method, id, params) : bad(fault) };
+  return { id, method, call: fault === undefined ? toMcpCall(server, method, id, params) : bad(fault) };
 }
 
 function idIn(members: JsonObject): string | number | undefined {
@@ -104,7 +104,7 @@ function paramsOf(message: JsonDocument): JsonDocument {
   return read.ok ? read.value : none;
 }
 
-function callOf(
+function toMcpCall(
   server: string,
   method: string,
   id: string | number | null,

@@ -49,13 +49,13 @@ function queryIn(query: URLSearchParams): ReceiptQuery {
     mode: mode !== undefined && isMode(mode) ? mode : undefined,
     key: text("key"),
     act: text("act"),
-    kind: kindOf(text("kind"), text("act")),
+    kind: parseKindFilter(text("kind"), text("act")),
     ...readPeriod(query),
   };
 }
 
 /** Returns the kind to list: only checks, unless the query has another kind. A query with `act` lists changes. */
-function kindOf(kind: string | undefined, act: string | undefined): LeafKind | undefined {
+function parseKindFilter(kind: string | undefined, act: string | undefined): LeafKind | undefined {
   if (kind === undefined) return act === undefined ? "check" : undefined;
   return isKind(kind) ? kind : undefined;
 }

@@ -17,7 +17,7 @@ interface StopLedger {
 export async function warningsOf(scope: StopScope, ledger: StopLedger): Promise<readonly string[]> {
   if (scope === "all") return [];
   if ("tools" in scope) {
-    const known = toolsOf(ledger);
+    const known = listKnownTools(ledger);
     return scope.tools
       .filter((tool) => !known.has(tool))
       .map((tool) => unknown("tool", "is in a contract that this gate has open", tool, known));
@@ -41,7 +41,7 @@ export async function warningsOf(scope: StopScope, ledger: StopLedger): Promise<
 }
 
 /** The tools of the contracts that are open, with their aliases. A stop of the root is in force in its tenants too. */
-function toolsOf({ service, gate, tenant }: StopLedger): ReadonlySet<string> {
+function listKnownTools({ service, gate, tenant }: StopLedger): ReadonlySet<string> {
   const others = tenant === null ? [...(service.tenants?.open.values() ?? [])].map(({ gate: open }) => open) : [];
   return new Set(
     [gate, ...others].flatMap(({ policy: { policySet } }) => [...policySet.tools.keys(), ...policySet.aliases.keys()]),
@@ -56,16 +56,16 @@ async function sessionWarnings(
   { gate }: StopLedger,
 ): Promise<readonly string[]> {
   const query = { before: Number.MAX_SAFE_INTEGER, key, kind: "check" as const };
-  const [found] = await rowsOf(gate.ledger.rows.receipts({ ...query, session: id, limit: 1 }));
+  const [found] = await collectReceipts(gate.ledger.rows.receipts({ ...query, session: id, limit: 1 }));
   if (found !== undefined) return [];
-  const rows = await rowsOf(gate.ledger.rows.receipts({ ...query, limit: readMax }));
+  const rows = await collectReceipts(gate.ledger.rows.receipts({ ...query, limit: readMax }));
   const sessions = rows.flatMap(
     (json) => (JSON.parse(json) as { readonly session_id: string | null }).session_id ?? [],
   );
   return [unknown("session", `of the key ${quote(key)} has a row`, id, sessions)];
 }
 
-async function rowsOf(slices: ReturnType<Gate["ledger"]["rows"]["receipts"]>): Promise<readonly string[]> {
+async function collectReceipts(slices: ReturnType<Gate["ledger"]["rows"]["receipts"]>): Promise<readonly string[]> {
   const found: string[] = [];
   for await (const slice of slices) found.push(...slice.map(({ json }) => json));
   return found;

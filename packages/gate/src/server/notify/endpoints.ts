@@ -30,10 +30,10 @@ const endpointsMax = 100;
  * @returns the endpoints, or a sentence that names the first mistake without any address or secret
  */
 export function readEndpoints(file: string): Promise<Result<readonly Endpoint[], string>> {
-  return readPrivateJson("SVC_NOTIFY", file, listOf);
+  return readPrivateJson("SVC_NOTIFY", file, parseEndpoints);
 }
 
-function listOf({ endpoints, ...others }: Members): readonly Endpoint[] {
+function parseEndpoints({ endpoints, ...others }: Members): readonly Endpoint[] {
   if (!Array.isArray(endpoints) || Object.keys(others).length > 0)
     throw new WrongMember("the only member must be `endpoints`, a list");
   if (endpoints.length > endpointsMax) throw new WrongMember(`there are over ${endpointsMax} endpoints`);
@@ -66,8 +66,8 @@ function endpointOf(read: Members): Endpoint {
   const isFormat = formats.find((each) => each === format);
   if (isFormat === undefined) throw new WrongMember(`\`format\` must be one of ${formats.join(", ")}`);
   const url = urlOf(read["url"], allowHttp);
-  const events = namesOf(read["events"], "events");
-  const tenants = read["tenants"] === "all" ? "all" : namesOf(read["tenants"], "tenants");
+  const events = readNameList(read["events"], "events");
+  const tenants = read["tenants"] === "all" ? "all" : readNameList(read["tenants"], "tenants");
   const unknown = events?.find((event) => !eventTypes.some((type) => type === event));
   if (unknown !== undefined)
     throw new WrongMember(`"${unknown.slice(0, 40)}" is not an event; events are ${eventTypes.join(", ")}`);
@@ -84,7 +84,7 @@ function urlOf(text: unknown, allowHttp: boolean): URL {
   throw new WrongMember("`url` must start with https:; for http:, set `allow_http` to true");
 }
 
-function namesOf(value: unknown, member: string): readonly string[] | undefined {
+function readNameList(value: unknown, member: string): readonly string[] | undefined {
   if (value === undefined) return undefined;
   const isList = Array.isArray(value) && value.length > 0 && value.every((each) => typeof each === "string");
   if (isList) return value;

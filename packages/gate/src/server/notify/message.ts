@@ -20,7 +20,11 @@ export interface Origin {
   readonly publicUrl?: string | undefined;
 }
 
-export function messageOf(event: LedgerEvent, { format }: Pick<Endpoint, "format">, origin: Origin): WebhookMessage {
+export function formatWebhookMessage(
+  event: LedgerEvent,
+  { format }: Pick<Endpoint, "format">,
+  origin: Origin,
+): WebhookMessage {
   const id = `evt_${origin.log.replaceAll(/[^A-Za-z0-9-]/g, "-")}_${event.id}`;
   if (format === "slack") return { id, body: JSON.stringify({ text: slackText(event, origin) }) };
   const { id: _id, type, at, ...data } = eventJson(event);

@@ -6,7 +6,7 @@ import { readEventId, type LedgerEvent } from "../events/event.ts";
 import type { EventFeed } from "../events/feed.ts";
 import type { GateObserver } from "../telemetry/observer.ts";
 import type { Endpoint } from "./endpoints.ts";
-import { messageOf, signedHeaders, type Origin } from "./message.ts";
+import { formatWebhookMessage, signedHeaders, type Origin } from "./message.ts";
 import {
   startAt,
   dueNow,
@@ -204,7 +204,7 @@ export class Sender {
       this.#change(removeEvent(this.#current, id)); // It was erased, or a reminder is not needed any more.
       return true;
     }
-    const message = messageOf(event, endpoint, origin);
+    const message = formatWebhookMessage(event, endpoint, origin);
     const headers = signedHeaders(message, endpoint, this.#now());
     const sent = await send(endpoint, { body: message.body, headers, signal: this.#stop.signal });
     if (this.#stop.signal.aborted && !sent.ok) return false;

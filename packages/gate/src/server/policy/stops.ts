@@ -75,17 +75,17 @@ function ownNames(scope: StopScope, { aliases }: Names): readonly string[] {
 
 /** Why one more stop is refused. A stop of a key or of every call never is, because it is for an emergency. */
 function tooManyStops(active: readonly Stop[], scope: StopScope): Refusal | undefined {
-  const kind = kindOf(scope);
+  const kind = classifyStopScope(scope);
   if (kind === "all" || kind === "key") return undefined;
   const others = active.filter(
-    (stop) => stop.root === null && kindOf(stop.scope) === kind && !isSameStop(stop, { root: null, scope }),
+    (stop) => stop.root === null && classifyStopScope(stop.scope) === kind && !isSameStop(stop, { root: null, scope }),
   );
   if (others.length < narrowStopsMax) return undefined;
   const sentence = `${narrowStopsMax} stops of ${kind} are in force: lift some of them, or stop the key or every call`;
   return refuse("stop-refused", sentence);
 }
 
-function kindOf(scope: StopScope): "all" | "key" | "sessions" | "tools" {
+function classifyStopScope(scope: StopScope): "all" | "key" | "sessions" | "tools" {
   if (scope === "all") return "all";
   if ("key" in scope) return "key";
   return "tools" in scope ? "tools" : "sessions";
@@ -156,8 +156,8 @@ async function setEvent(
     ...(rootAt !== undefined && { root_at: rootAt }),
     scope,
     why,
-    ends: rowsOf(ends),
-    reopens: rowsOf(reopens),
+    ends: listRowNumbers(ends),
+    reopens: listRowNumbers(reopens),
   };
   const reason = `Svc: ${person} stopped ${stoppedCalls(whole)}: ${why}`;
   return { by, act: act.act, body: stopBody(act), reason, ends, reopens };
@@ -173,7 +173,7 @@ function liftEvent(
   return { by, act: act.act, body: stopBody(act), reason };
 }
 
-function rowsOf(approvals: readonly Approval[]): readonly number[] {
+function listRowNumbers(approvals: readonly Approval[]): readonly number[] {
   return approvals.map(({ row }) => row).toSorted((a, b) => a - b);
 }
 

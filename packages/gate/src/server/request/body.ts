@@ -66,7 +66,7 @@ export function readBody<Value>(
 }
 
 function readDocument(body: unknown, known: readonly string[]): Result<JsonDocument, Refusal> {
-  const text = textOf(body);
+  const text = readBodyText(body);
   if (typeof text !== "string") return bad(text);
   const read = readJson(text === "" ? "{}" : text);
   if (!read.ok) {
@@ -107,7 +107,7 @@ export function readHash(value: Json | undefined): string {
 }
 
 /** Returns a body as text. A body that is not UTF-8 is refused at its first wrong byte. */
-export function textOf(body: unknown): string | Refusal {
+export function readBodyText(body: unknown): string | Refusal {
   if (!Buffer.isBuffer(body)) return "";
   if (isAscii(body)) return body.toString("latin1");
   if (isUtf8(body)) return body.toString("utf8");

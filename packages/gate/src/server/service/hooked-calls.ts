@@ -15,7 +15,7 @@ export class HookedCalls {
 
   /** A model may use an id twice: then the last call counts. */
   add(call: string, receipt: HookedReceipt): void {
-    const name = nameOf(call);
+    const name = hashCallKey(call);
     this.#receipts.delete(name);
     this.#receipts.set(name, { seq: receipt.seq, hash: receipt.hash });
     const [oldest] = this.#receipts.keys();
@@ -23,7 +23,7 @@ export class HookedCalls {
   }
 
   take(call: string): HookedReceipt | undefined {
-    const name = nameOf(call);
+    const name = hashCallKey(call);
     const receipt = this.#receipts.get(name);
     this.#receipts.delete(name);
     return receipt;
@@ -31,6 +31,6 @@ export class HookedCalls {
 }
 
 /** The caller chooses the text of a call, up to the size of a body: only its digest stays in memory. */
-function nameOf(call: string): string {
+function hashCallKey(call: string): string {
   return hash("sha256", call, "base64url");
 }

@@ -22,7 +22,7 @@ function factsIn(schema: Node, path: string): readonly DeclaredFact[] {
   return propertiesOf(schema).flatMap(([name, { key, value }]) => {
     const own = `${path}.${name}`;
     const isLimited = value.kind === "map" && ["enum", "const", "format"].some((word) => value.entries.has(word));
-    return [{ path: own, span: key.span, kind: kindOf(value), isLimited }, ...factsIn(value, own)];
+    return [{ path: own, span: key.span, kind: classifyFactSchema(value), isLimited }, ...factsIn(value, own)];
   });
 }
 
@@ -34,7 +34,7 @@ export function propertiesOf(schema: Node | undefined): readonly (readonly [name
 
 type PropertyEntry = NonNullable<ReturnType<(Node & { readonly kind: "map" })["entries"]["get"]>>;
 
-function kindOf(schema: Node): DeclaredFact["kind"] {
+function classifyFactSchema(schema: Node): DeclaredFact["kind"] {
   const type = schema.kind === "map" ? schema.entries.get("type")?.value : undefined;
   const names = (type?.kind === "list" ? type.items : [type]).flatMap((each) =>
     each?.kind === "scalar" && each.text !== "null" ? [each.text] : [],

@@ -76,7 +76,7 @@ function ownRisk(core: Core, site: FailureSite): readonly Risk[] {
 }
 
 function divisionRisk(core: Core & { op: "binary" }, site: FailureSite): Risk {
-  const by = textOf(core.right);
+  const by = readCoreText(core.right);
   return {
     core,
     site,
@@ -98,8 +98,8 @@ function listRisk(core: Core & { op: "index" }, site: FailureSite): Risk {
       isTrue(makeComparison("<", at, zeroAt(core))),
       ...(isNumber ? [] : [isTrue(truth(true, core))]),
     ],
-    message: `\`${textOf(of)}\` may have no item at \`${textOf(at)}\`: such a call is BLOCK`,
-    hint: `write \`minItems\` in its schema, test \`${textOf(of)}.size() > ...\` first, or write \`[?${textOf(at)}].orValue(...)\``,
+    message: `\`${readCoreText(of)}\` may have no item at \`${readCoreText(at)}\`: such a call is BLOCK`,
+    hint: `write \`minItems\` in its schema, test \`${readCoreText(of)}.size() > ...\` first, or write \`[?${readCoreText(at)}].orValue(...)\``,
   };
 }
 
@@ -109,8 +109,8 @@ function memberRisk(core: Core & { op: "index" }, site: FailureSite): Risk {
     core,
     site,
     ways: [isFalse(makeComparison("in", at, of))],
-    message: `\`${textOf(of)}\` may have no member named by \`${textOf(at)}\`: such a call is BLOCK`,
-    hint: `test it first (\`${textOf(at)} in ${textOf(of)} && ...\`), or write \`[?${textOf(at)}].orValue(...)\``,
+    message: `\`${readCoreText(of)}\` may have no member named by \`${readCoreText(at)}\`: such a call is BLOCK`,
+    hint: `test it first (\`${readCoreText(at)} in ${readCoreText(of)} && ...\`), or write \`[?${readCoreText(at)}].orValue(...)\``,
   };
 }
 
@@ -120,6 +120,6 @@ function sizeOf(of: Core, { span }: Core): Core {
   return { op: "call", entry, args: [of], type: entry.result, span };
 }
 
-function textOf({ span }: Core): string {
+function readCoreText({ span }: Core): string {
   return span.file.text.slice(span.from, span.to);
 }

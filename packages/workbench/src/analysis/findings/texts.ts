@@ -37,7 +37,7 @@ function findingsIn(when: Core): readonly ContractFinding[] {
 
 function domainSuffix({ span }: Core, of: Core, text: string): readonly ContractFinding[] {
   const isDomain = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/i.test(text);
-  if (!isDomain || !(namesOf(of).some((name) => hostNames.test(name)) || commonEndings.test(text))) return [];
+  if (!isDomain || !(findTestedNames(of).some((name) => hostNames.test(name)) || commonEndings.test(text))) return [];
   return [
     {
       code: "domain-suffix",
@@ -112,21 +112,21 @@ const kinds: readonly (readonly [names: RegExp, what: string, hint: string])[] =
 ];
 
 function isNamed(core: Core, names: RegExp): boolean {
-  return namesOf(core).some((name) => names.test(name));
+  return findTestedNames(core).some((name) => names.test(name));
 }
 
 /** The name of the tested text: the member that is read, without functions that only fold it. */
-function namesOf(core: Core): readonly string[] {
+function findTestedNames(core: Core): readonly string[] {
   switch (core.op) {
     case "member":
       return [core.name];
     case "call":
-      return core.entry.name === "lowerAscii" ? core.args.flatMap(namesOf) : [];
+      return core.entry.name === "lowerAscii" ? core.args.flatMap(findTestedNames) : [];
     case "conditional":
-      return [...namesOf(core.yes), ...namesOf(core.no)];
+      return [...findTestedNames(core.yes), ...findTestedNames(core.no)];
     case "index":
     case "select":
-      return namesOf(core.of);
+      return findTestedNames(core.of);
     default:
       return [];
   }

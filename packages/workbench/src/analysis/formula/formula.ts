@@ -1,6 +1,6 @@
 import type { Value } from "../../../../readers/src/contract.ts";
 import { compare, divide, isExact, isList, walk, type Core } from "../../../../readers/src/ir.ts";
-import { constantForm, minus, numberOf, plus, termForm, times, type Linear } from "./linear.ts";
+import { constantForm, minus, toExactNumber, plus, termForm, times, type Linear } from "./linear.ts";
 import { constant, not, rebuild, simplify, substitute } from "./rewrite.ts";
 import { keyOf } from "./key.ts";
 
@@ -206,7 +206,7 @@ function isNumeric({ type }: Core): boolean {
 export function linearOf(core: Core): Linear {
   switch (core.op) {
     case "constant": {
-      const value = numberOf(core.value);
+      const value = toExactNumber(core.value);
       return value === undefined ? termForm(keyOf(core), core) : constantForm(value);
     }
     case "negate":

@@ -70,7 +70,7 @@ export function formText(form: Linear): string {
 }
 
 /** The number of a value in an order: seconds for times. */
-export function numberOf(value: Value): Exact | undefined {
+export function toExactNumber(value: Value): Exact | undefined {
   if (isExact(value)) return value;
   return value instanceof Duration || value instanceof Timestamp ? value.seconds : undefined;
 }

@@ -5,7 +5,7 @@ import { isCoveredBy, impossible } from "../formula/reasoner.ts";
 import { causesOf, isTrue, subjectsOf, type EscalationCause, type AnalysisSubject } from "../formula/subject.ts";
 import type { ContractChange, ChangeDirection } from "./call.ts";
 import { keyWith } from "../formula/key.ts";
-import { namesOf } from "./same.ts";
+import { makePlanKeyNames } from "./same.ts";
 
 /** A part of the approvals that differs between two contracts. */
 export interface ApprovalChange extends ContractChange<PartValue> {
@@ -84,7 +84,7 @@ interface KeyedCause extends EscalationCause {
 }
 
 function keyedCauses(plan: ToolPlan): readonly KeyedCause[] {
-  const names = namesOf(plan);
+  const names = makePlanKeyNames(plan);
   return causesOf(plan).map((cause) => {
     return { ...cause, key: cause.when === undefined ? cause.id : keyWith(cause.when, names) };
   });

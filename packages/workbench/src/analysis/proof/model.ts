@@ -21,7 +21,7 @@ export function readModel(text: string): Model {
   const found = new Map<Term, ModelValue>();
   for (const pair of typeof pairs === "string" ? [] : pairs) {
     const [name, written] = typeof pair === "string" ? [] : pair;
-    const value = written === undefined ? undefined : valueOf(written);
+    const value = written === undefined ? undefined : parseModelValue(written);
     if (typeof name === "string" && value !== undefined) found.set(name, value);
   }
   return found;
@@ -41,13 +41,13 @@ function readExpressions(text: string): readonly SExpression[] {
   return stack[0] ?? [];
 }
 
-function valueOf(written: SExpression): ModelValue | undefined {
+function parseModelValue(written: SExpression): ModelValue | undefined {
   if (written === "true" || written === "false") return written === "true";
-  if (typeof written === "string" && written.startsWith('"')) return textOf(written);
+  if (typeof written === "string" && written.startsWith('"')) return parseStringLiteral(written);
   return ratioOf(written);
 }
 
-function textOf(written: string): string {
+function parseStringLiteral(written: string): string {
   return written
     .slice(1, -1)
     .replaceAll('""', '"')

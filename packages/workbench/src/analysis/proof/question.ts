@@ -63,7 +63,7 @@ export function questionOf(before: ToolPlan, after: ToolPlan, detail: Detail): S
     isExact: world.isExact,
     leavesOut: world.leavesOut,
     redefined,
-    call: (model) => callOf(world, counters, model),
+    call: (model) => readSampleCall(world, counters, model),
   };
 }
 
@@ -73,7 +73,7 @@ function isLess(first: VerdictTerms, second: VerdictTerms): Term {
   return and(not(first.blocks), or(second.blocks, escalatesOnly));
 }
 
-function callOf(
+function readSampleCall(
   world: SymbolicCall,
   counters: ReadonlyMap<string, Term>,
   text: string,

@@ -19,12 +19,12 @@ function finalRules(plan: ToolPlan): readonly string[] {
   const rules = plan.routes.flatMap((route) => route.rules);
   return rules
     .filter(({ final, observed }) => final && !observed)
-    .map(({ when }) => keyWith(when, namesOf(plan)))
+    .map(({ when }) => keyWith(when, makePlanKeyNames(plan)))
     .toSorted();
 }
 
 /** The names under which expressions of two plans have the same spelling. */
-export function namesOf(plan: Pick<ToolPlan, "readers">): KeyNames {
+export function makePlanKeyNames(plan: Pick<ToolPlan, "readers">): KeyNames {
   return {
     variable: (slot) => `$${slot}`,
     counter: (name) => plan.readers.get(name)?.counter.identity ?? name,
@@ -32,7 +32,7 @@ export function namesOf(plan: Pick<ToolPlan, "readers">): KeyNames {
 }
 
 function spellPlan(plan: ToolPlan): string {
-  const names = namesOf(plan);
+  const names = makePlanKeyNames(plan);
   const spell = (core: Core): string => keyWith(core, names);
   const spellAll = (cores: readonly Core[]): readonly string[] =>
     cores.map(spell).filter((text) => !text.startsWith('"'));

@@ -83,8 +83,12 @@ function memberChanges(theirs: JsonObject, ours: JsonObject, at: string): readon
   const known = asMap(ours.get("properties"));
   const added = [...declared.keys()].filter((name) => !known.has(name));
   const gone = [...known.keys()].filter((name) => !declared.has(name) && theirs.get("additionalProperties") === false);
-  const wanted = namesOf(theirs).filter((name) => known.has(name) && !namesOf(ours).includes(name));
-  const eased = namesOf(ours).filter((name) => declared.has(name) && !namesOf(theirs).includes(name));
+  const wanted = listRequiredMembers(theirs).filter(
+    (name) => known.has(name) && !listRequiredMembers(ours).includes(name),
+  );
+  const eased = listRequiredMembers(ours).filter(
+    (name) => declared.has(name) && !listRequiredMembers(theirs).includes(name),
+  );
   const both = [...declared].flatMap(([name, schema]) => {
     const other = known.get(name);
     return other === undefined ? [] : changes(schema, other, `${at}.${name}`);
@@ -103,7 +107,7 @@ function typesOf(schema: JsonObject): readonly string[] {
   return (Array.isArray(type) ? (type as readonly Json[]) : type === undefined ? [] : [type]).map(String);
 }
 
-function namesOf(schema: JsonObject): readonly string[] {
+function listRequiredMembers(schema: JsonObject): readonly string[] {
   const required = schema.get("required");
   return (Array.isArray(required) ? (required as readonly Json[]) : []).map(String);
 }

@@ -39,7 +39,7 @@ const toolsMax = 5000;
 export async function readSource(file: string, server?: string | null): Promise<Result<ImportSource, string>> {
   const text = await (file === "-" ? textOf(io().stdin) : readText(file));
   const value = /\.ya?ml$/i.test(file) ? fromYaml(text) : fromJson(text);
-  const source = value.ok ? sourceOf(value.value, nameOf(file), server) : value;
+  const source = value.ok ? sourceOf(value.value, toBaseName(file), server) : value;
   return source.ok ? source : bad(`${file === "-" ? "standard input" : file}: ${source.problem}`);
 }
 
@@ -160,7 +160,7 @@ function checkSource(source: ImportSource): Result<ImportSource, string> {
 function fromJson(text: string): Result<Json, string> {
   try {
     const exact = (_: string, value: unknown, context?: { source?: string }): unknown =>
-      typeof value === "number" && context?.source !== undefined ? numberOf(context.source) : value;
+      typeof value === "number" && context?.source !== undefined ? parseExactNumber(context.source) : value;
     return good(jsonOf(JSON.parse(text, exact)));
   } catch (error) {
     return bad(error instanceof Error ? error.message : String(error));
@@ -185,18 +185,18 @@ export function jsonOf(value: unknown, depth = 0): Json {
   if (depth > depthMax) throw new Error(`it has values of over ${depthMax} levels`);
   if (value === null || typeof value === "boolean" || typeof value === "string" || value instanceof Decimal)
     return value;
-  if (typeof value === "number" || typeof value === "bigint") return numberOf(String(value));
+  if (typeof value === "number" || typeof value === "bigint") return parseExactNumber(String(value));
   if (Array.isArray(value)) return value.map((item) => jsonOf(item, depth + 1));
   if (typeof value !== "object") return null;
   return new Map(Object.entries(value).map(([name, inner]) => [name, jsonOf(inner, depth + 1)]));
 }
 
-function numberOf(text: string): number | Decimal {
+function parseExactNumber(text: string): number | Decimal {
   const found = parseNumber(text);
   if (typeof found === "number" || found instanceof Decimal) return found;
   throw new Error(`the number ${text.slice(0, 40)}: ${found.problem}`);
 }
 
-function nameOf(file: string): string {
+function toBaseName(file: string): string {
   return file.replace(/^.*[/\\]/, "").replace(/\..*$/, "");
 }

@@ -19,7 +19,7 @@ import {
   type Suggestion,
 } from "./conditions.ts";
 import { allowedAt, shapeOf, type AllowedContent } from "./file-schema.ts";
-import { find, kindOf, namesUnder, formatNode, type Outline } from "./outline.ts";
+import { find, classifyFile, namesUnder, formatNode, type Outline } from "./outline.ts";
 import { locationAt, type CursorLocation } from "./cursor-location.ts";
 import { besideUri, sourceOf, type Workspace } from "./workspace.ts";
 
@@ -36,7 +36,7 @@ export async function complete(
   document: TextDocument,
   offset: number,
 ): Promise<CompletionItem[]> {
-  const kind = kindOf(sourceOf(document));
+  const kind = classifyFile(sourceOf(document));
   if (kind === undefined) return [];
   const outline = workspace.outline(document);
   const location = locationAt(document.getText(), offset);
@@ -79,7 +79,7 @@ function suggestionItem({ name, kind, detail }: Suggestion): CompletionItem {
 export async function hover(workspace: Workspace, document: TextDocument, offset: number): Promise<Hover | null> {
   const outline = workspace.outline(document);
   const word = chainAt(document.getText(), offset);
-  const kind = kindOf(sourceOf(document));
+  const kind = classifyFile(sourceOf(document));
   if (outline === undefined || word === undefined || kind === undefined) return null;
   const location = locationAt(document.getText(), offset);
   const lines: string[] = [];
@@ -132,7 +132,7 @@ export function define(workspace: Workspace, document: TextDocument, offset: num
 /** The URI of the contract that a mandate, or a test file, names at an offset. */
 function contractFile(document: TextDocument, { root }: Outline, offset: number): string | undefined {
   const open = [root.entries.get("contracts"), root.entries.get("contract"), root.entries.get("mandate")];
-  const kind = kindOf(sourceOf(document));
+  const kind = classifyFile(sourceOf(document));
   if (kind === "contract" || kind === undefined) return undefined;
   const nodes = open.slice(0, kind === "mandate" ? 1 : 3).flatMap((entry) => {
     const node = entry?.value;

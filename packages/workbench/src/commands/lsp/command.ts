@@ -9,7 +9,7 @@ import { createConnection, StreamMessageReader, StreamMessageWriter } from "vsco
 import type { Diagnostic } from "../../../../readers/src/contract.ts";
 import { io, version, type Outcome } from "../../../../gate/src/cli/mod.ts";
 import { complete, define, format, hover } from "./answers.ts";
-import { kindOf } from "./outline.ts";
+import { classifyFile } from "./outline.ts";
 import { rangeOf, sourceOf, Workspace } from "./workspace.ts";
 
 /** The time between the last key stroke and the compilation of a document. */
@@ -28,7 +28,7 @@ export async function lspCommand(): Promise<Outcome> {
   /** A document, and the mandates that may name it. */
   const checkAll = (uri: string): void => {
     for (const document of documents.all())
-      if (document.uri === uri || kindOf(sourceOf(document)) === "mandate") check(document);
+      if (document.uri === uri || classifyFile(sourceOf(document)) === "mandate") check(document);
   };
   const later = (uri: string): void => {
     clearTimeout(timers.get(uri));

@@ -112,11 +112,11 @@ function fields({ node }: OutlineMember): readonly Suggestion[] {
 function schemasOf(outline: Outline, location: CursorLocation, root: string): readonly OutlineMember[] {
   if (root === "platform") return [find(outline, "platform")].filter((found) => found !== undefined);
   if (root !== "input") return [];
-  return toolsOf(outline, location).flatMap((tool) => find(outline, "tools", tool, "input") ?? []);
+  return findToolsAtCursor(outline, location).flatMap((tool) => find(outline, "tools", tool, "input") ?? []);
 }
 
 /** The tools of a location: its own, those of the `on:` or `of:` next to it, or all. */
-export function toolsOf(outline: Outline, { path, around }: CursorLocation): readonly string[] {
+export function findToolsAtCursor(outline: Outline, { path, around }: CursorLocation): readonly string[] {
   const all = namesUnder(outline, "tools");
   const [part, name] = path;
   if (part === "tools" && name !== undefined) return [name];
@@ -136,7 +136,7 @@ function letsOf(
   const rules = find(outline, "rules")?.node;
   const [, rule] = /rule:\s*([\w-]+)/.exec(around) ?? [];
   const own = rules?.kind === "list" ? rules.items : [];
-  const maps = own.filter((item) => item.kind === "map" && textOf(item.entries.get("rule")?.value) === rule);
+  const maps = own.filter((item) => item.kind === "map" && readScalarText(item.entries.get("rule")?.value) === rule);
   const inner = maps.flatMap((item) => {
     const lets = item.kind === "map" ? item.entries.get("let")?.value : undefined;
     return lets?.kind === "map"
@@ -146,7 +146,7 @@ function letsOf(
   return [...inner, ...namesUnder(outline, "let").map((name) => [name, find(outline, "let", name)] as const)];
 }
 
-function textOf(node: OutlineMember["node"] | undefined): string | undefined {
+function readScalarText(node: OutlineMember["node"] | undefined): string | undefined {
   return node?.kind === "scalar" ? node.text : undefined;
 }
 

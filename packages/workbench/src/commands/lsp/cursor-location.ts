@@ -37,7 +37,7 @@ export function locationAt(text: string, offset: number): CursorLocation {
     };
   }
   if (own.key !== undefined)
-    return { path: [...above, ...dashesOf(own)], key: own.key, before: valueOf(prefix, own), around };
+    return { path: [...above, ...dashesOf(own)], key: own.key, before: readValuePrefix(prefix, own), around };
   const isKey = own.text === "" || /^["'\w$.*-]*$/.test(own.text);
   const continued = isKey ? undefined : blockKey(lines, at, own.column);
   const path = [...above, ...dashesOf(own)];
@@ -141,7 +141,7 @@ function blockKey(lines: readonly string[], at: number, column: number): string 
   return undefined;
 }
 
-function valueOf(prefix: string, { key, column }: DocumentLine): string {
+function readValuePrefix(prefix: string, { key, column }: DocumentLine): string {
   const behind = prefix.slice(prefix.indexOf(":", column + (key?.length ?? 0)) + 1);
   return behind.replace(/^\s*["']?/, "");
 }

@@ -21,7 +21,7 @@ export function outlineOf(source: SourceFile): Outline | undefined {
   return root?.kind === "map" ? { source, root } : undefined;
 }
 
-export function kindOf({ name, text }: SourceFile): FileKind | undefined {
+export function classifyFile({ name, text }: SourceFile): FileKind | undefined {
   if (/\.test\.ya?ml$/.test(name) || /^cases\s*:/m.test(text)) return "test";
   if (/^mandate\s*:/m.test(text)) return "mandate";
   return isContract(text) ? "contract" : undefined;

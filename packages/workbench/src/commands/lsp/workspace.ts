@@ -11,7 +11,7 @@ import {
 } from "../../../../readers/src/contract.ts";
 import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
 import { readTests } from "../../../../svc-gate/src/contract-files.ts";
-import { kindOf, outlineOf, type Outline } from "./outline.ts";
+import { classifyFile, outlineOf, type Outline } from "./outline.ts";
 
 /** The open documents, their problems, and the last readable text of those that are currently not YAML. */
 export class Workspace {
@@ -33,7 +33,7 @@ export class Workspace {
   }
 
   #problems(source: SourceFile, uri: string): readonly Diagnostic[] {
-    const kind = kindOf(source);
+    const kind = classifyFile(source);
     if (kind === undefined) return [];
     if (kind === "test") {
       const tests = readTests(source);

@@ -208,7 +208,7 @@ export function pageOf(ledger: string, { table, columns, after = [], through = [
   const count = placeholder(after.length + through.length);
   const page = `SELECT ${names} FROM svc_gate.${table} WHERE ledger = $1${bounds} ORDER BY ${order} LIMIT ${count}`;
   const text = columns.includes("evidence") ? limitCharacters(names, page, order, String(sliceCharacters)) : page;
-  const name = nameOf(`page ${after.length} ${through.length}`, table, columns);
+  const name = formatStatementName(`page ${after.length} ${through.length}`, table, columns);
   return { statement: { name, text }, values: [ledger, ...after, ...through, limit] };
 }
 
@@ -231,7 +231,7 @@ export function entriesAt(
   const text = `SELECT wanted.nth, ${columns.map((name) => `e.${name}`).join(", ")}
     FROM unnest(${placeholders.join(", ")}) WITH ORDINALITY AS wanted (${key.join(", ")}, nth)
     JOIN svc_gate.${table} e ON ${key.map((name) => `e.${name} = wanted.${name}`).join(" AND ")} WHERE e.ledger = $1`;
-  return { statement: { name: nameOf("at", table, columns), text }, values: [ledger, ...keys] };
+  return { statement: { name: formatStatementName("at", table, columns), text }, values: [ledger, ...keys] };
 }
 
 /** Entries of which a column has one of some values. */
@@ -247,7 +247,7 @@ export function entriesWhere(
 }
 
 /** A name has at most 63 bytes. */
-function nameOf(read: string, table: TableName, columns: readonly string[]): string {
+function formatStatementName(read: string, table: TableName, columns: readonly string[]): string {
   return `${read} ${table} ${columns.length === columnsOf(table).length ? "" : columns.join()}`;
 }
 
