@@ -1,12 +1,13 @@
 import { didYouMean } from "../../wire/mod.ts";
-import type { Checker } from "./check.ts";
+import { readSpanText, type Checker } from "./checker.ts";
 import { macros, type Core, type Macro } from "../core/core.ts";
 import { pathOf, same, type CheckedExpression, type Facts } from "./facts.ts";
 import { leftOut } from "./left-out.ts";
+import { readMember } from "./members.ts";
+import { isName } from "./names.ts";
 import type { ContractFunction } from "../core/function.ts";
-import { readSpanText } from "./check-types.ts";
 import { EvaluationError } from "../value/rational.ts";
-import type { CallSyntax, Syntax } from "../text/syntax.ts";
+import type { CallSyntax, MemberSyntax, Syntax } from "../text/syntax.ts";
 import { boolean, broken, join, makeListType, string, typeText, type Type } from "../value/type.ts";
 
 /** Checks `has`, the macros over lists, and `orValue`, which look like calls. Undefined for a call of a function. */
@@ -18,44 +19,36 @@ export function checkMacro(checker: Checker, call: CallSyntax, facts: Facts): Ch
 }
 
 function checkHas(checker: Checker, call: CallSyntax, facts: Facts): CheckedExpression {
-  const [argument, ...more] = call.args;
-  const literalKey =
-    argument?.kind === "index" && argument.at.kind === "literal" && typeof argument.at.value === "string";
-  if (
-    argument === undefined ||
-    more.length > 0 ||
-    (argument.kind !== "member" && !literalKey) ||
-    (argument.kind === "member" && argument.optional)
-  ) {
-    if (argument?.kind === "broken") return same({ op: "broken", type: broken, span: call.span }, facts);
-    return checker.refuse({ span: call.span, facts }, "has", "`has` takes one member, such as `has(input.note)`");
+  const { args, span } = call;
+  const [argument] = args;
+  const member = args.length === 1 && argument !== undefined ? memberIn(argument) : undefined;
+  if (member === undefined) {
+    if (argument?.kind === "broken") return same({ op: "broken", type: broken, span }, facts);
+    return checker.refuse({ span, facts }, "has", "`has` takes one member, such as `has(input.note)`");
   }
-  if (
-    argument.kind === "member" &&
-    argument.of.kind === "name" &&
-    ["limits", "counters", "session"].includes(argument.of.name)
-  ) {
-    return checker.refuse({ span: call.span, facts }, "has", `\`${argument.of.name}\` only has the declared members`);
-  }
-  const name = argument.kind === "member" ? argument.name : literalText(argument);
-  const of = checker.check(
-    argument.kind === "index" || argument.kind === "member" ? argument.of : argument,
-    facts,
-  ).core;
+  const { name } = member;
+  if (argument?.kind === "member" && member.of.kind === "name" && declared.has(member.of.name))
+    return checker.refuse({ span, facts }, "has", `\`${member.of.name}\` only has the declared members`);
+  const of = checker.check(member.of, facts).core;
   const path = pathOf(of, name);
   const known: Facts = path === undefined ? facts : new Set([...facts, path]);
-  // Checking the argument as if it were present reports every error in it except absence.
-  const nameSpan = argument.kind === "member" ? argument.nameSpan : argument.span;
   if (of.type.kind === "record" && (of.type.fields.has(name) || of.type.others !== undefined)) {
-    return { core: { op: "has", of, name, type: boolean, span: call.span }, whenTrue: known, whenFalse: facts };
+    return { core: { op: "has", of, name, type: boolean, span }, whenTrue: known, whenFalse: facts };
   }
-  return checker.readMember(of, name, { span: argument.span, nameSpan, optional: false }, known);
+  // Checking the argument as if it were present reports every error in it except absence.
+  return readMember(checker, of, member, known);
 }
 
-function literalText(syntax: Syntax): string {
-  return syntax.kind === "index" && syntax.at.kind === "literal" && typeof syntax.at.value === "string"
-    ? syntax.at.value
-    : "";
+/** Roots of which the members are declared in the contract: each is always present. */
+const declared: ReadonlySet<string> = new Set(["limits", "counters", "session"]);
+
+/** `value.name` or `value["name"]`; undefined for anything else. */
+function memberIn(syntax: Syntax): MemberSyntax | undefined {
+  if (syntax.kind === "member") return syntax.optional ? undefined : syntax;
+  if (syntax.kind !== "index" || syntax.at.kind !== "literal") return undefined;
+  const { of, at, span } = syntax;
+  if (typeof at.value !== "string") return undefined;
+  return { kind: "member", of, name: at.value, span, nameSpan: span, optional: false };
 }
 
 function checkFold(checker: Checker, call: CallSyntax, target: Syntax, facts: Facts): CheckedExpression {
@@ -67,7 +60,7 @@ function checkFold(checker: Checker, call: CallSyntax, target: Syntax, facts: Fa
     const shape = macro === "map" ? "list.map(x, value)" : `list.${macro}(x, condition)`;
     return checker.refuse({ span: call.nameSpan, facts }, "macro", `\`${macro}\` is written \`${shape}\``);
   }
-  if (checker.isName(variable.name)) {
+  if (isName(checker, variable.name)) {
     checker.scope.report.add(
       "shadowed-name",
       variable.span,
@@ -126,12 +119,9 @@ function checkOptional(checker: Checker, call: CallSyntax, target: Syntax, facts
     );
   }
   const wanted = call.name === "orValue" ? 1 : 0;
+  const place = { span: call.nameSpan, facts };
   if (args.length !== wanted)
-    return checker.refuse(
-      { span: call.nameSpan, facts },
-      "arguments",
-      `\`${call.name}\` takes ${wanted === 1 ? "one default" : "nothing"}`,
-    );
+    return checker.refuse(place, "arguments", `\`${call.name}\` takes ${wanted === 1 ? "one default" : "nothing"}`);
   const [fallback] = args;
   const entry = optionalFunctions[fallback === undefined ? "hasValue" : "orValue"];
   if (fallback === undefined) return same({ op: "call", entry, args: [of], type: boolean, span: call.span }, facts);
@@ -169,7 +159,7 @@ const optionalFunctions: Readonly<Record<"orValue" | "hasValue", ContractFunctio
 
 /** Checks a call of a function in the table, as a method or alone. */
 export function checkCall(checker: Checker, call: CallSyntax, facts: Facts): CheckedExpression {
-  const space = call.target?.kind === "name" && !checker.isName(call.target.name) ? call.target.name : "";
+  const space = call.target?.kind === "name" && !isName(checker, call.target.name) ? call.target.name : "";
   if (namespaces.has(space)) {
     const message = `\`${space}.${call.name}\` is not part of the contract language`;
     return checker.refuse({ span: call.span, facts }, "left-out", message, "name a part of an expression under `let:`");
@@ -231,32 +221,21 @@ function bindCall(
 ): CheckedExpression {
   checker.scope.calls?.add(entry);
   const literals = args.map((arg) => (arg.op === "constant" ? arg.value : undefined));
+  const literal = literals.at(-1);
+  const place = { span: args.at(-1)?.span ?? span, facts };
   if (entry.bind !== undefined) {
-    const literal = literals.at(-1);
     if (typeof literal !== "string")
-      return checker.refuse(
-        { span: args.at(-1)?.span ?? span, facts },
-        "literal",
-        `the last argument of \`${name}\` must be a text written here`,
-      );
+      return checker.refuse(place, "literal", `the last argument of \`${name}\` must be a text written here`);
     const bound = entry.bind(literal);
-    if (!bound.ok)
-      return checker.refuse(
-        { span: args.at(-1)?.span ?? span, facts },
-        "pattern",
-        bound.problem.message,
-        bound.problem.hint,
-      );
+    if (!bound.ok) return checker.refuse(place, "pattern", bound.problem.message, bound.problem.hint);
     return same({ op: "call", entry: { ...entry, ...bound.value }, args, type: entry.result, span }, facts);
   }
-  const last = literals.at(-1);
-  const problem = typeof last === "string" ? entry.checkLiteral?.(last) : undefined;
-  if (problem !== undefined)
-    return checker.refuse({ span: args.at(-1)?.span ?? span, facts }, "literal", problem.message, problem.hint);
+  const problem = typeof literal === "string" ? entry.checkLiteral?.(literal) : undefined;
+  if (problem !== undefined) return checker.refuse(place, "literal", problem.message, problem.hint);
   if (!literals.includes(undefined) && args.length > 0 && entry.load === undefined) {
     try {
-      const value = entry.run(literals.filter((literal) => literal !== undefined));
-      return same({ op: "constant", value, type: entry.result, span }, facts);
+      const result = entry.run(literals.filter((value) => value !== undefined));
+      return same({ op: "constant", value: result, type: entry.result, span }, facts);
     } catch (error) {
       if (!(error instanceof EvaluationError)) throw error;
       return checker.refuse({ span, facts }, "literal", error.message);
@@ -266,29 +245,17 @@ function bindCall(
 }
 
 function unknownFunction(checker: Checker, call: CallSyntax, facts: Facts): CheckedExpression {
-  const hint = leftOut.get(call.name);
+  const { name, nameSpan: span } = call;
+  const hint = leftOut.get(name);
   if (hint !== undefined)
-    return checker.refuse(
-      { span: call.nameSpan, facts },
-      "left-out",
-      `\`${call.name}\` is not part of the contract language`,
-      hint,
-    );
-  const other = checker.scope.functions.find(({ name }) => name === call.name);
+    return checker.refuse({ span, facts }, "left-out", `\`${name}\` is not part of the contract language`, hint);
+  const other = checker.scope.functions.find((entry) => entry.name === name);
   if (other !== undefined) {
-    const shape = other.style === "method" ? `value.${other.name}(...)` : `${other.name}(...)`;
-    return checker.refuse(
-      { span: call.nameSpan, facts },
-      "unknown-function",
-      `\`${call.name}\` is written \`${shape}\``,
-    );
+    const shape = other.style === "method" ? `value.${name}(...)` : `${name}(...)`;
+    return checker.refuse({ span, facts }, "unknown-function", `\`${name}\` is written \`${shape}\``);
   }
-  return checker.refuse(
-    { span: call.nameSpan, facts },
-    "unknown-function",
-    `the contract language does not have the function \`${call.name}\``,
-    insteadOfUnknown(call, checker.scope.functions),
-  );
+  const message = `the contract language does not have the function \`${name}\``;
+  return checker.refuse({ span, facts }, "unknown-function", message, insteadOfUnknown(call, checker.scope.functions));
 }
 
 /** The hint for a function that the language does not have: its name here, what to write, or a similar name. */

@@ -7,7 +7,6 @@ import { walk, type Core, type HostFacts } from "../core/core.ts";
 import { hostFactsIn } from "../check/host-facts.ts";
 import type { Report } from "../text/diagnostic.ts";
 import { checkKey, planKey, planIfValid, type Caller, type KeyPart, type KeyPlan } from "./keys.ts";
-import { isKey } from "../check/check-types.ts";
 import type { CounterDocument, WrittenExpression } from "../text/document.ts";
 import { keyText, toValueTexts } from "../core/key-text.ts";
 import { planCollectors, type MembershipQuery, type LookupContexts, type CollectedValues } from "./memory.ts";
@@ -26,7 +25,7 @@ import {
 import { spell } from "../text/spell.ts";
 import { parts, type Syntax } from "../text/syntax.ts";
 import { calendarUnits, isTimezone, parseDuration, weekdays, type Weekday } from "../value/time.ts";
-import { typeText } from "../value/type.ts";
+import { isKey, typeText } from "../value/type.ts";
 import { isList, show, Timestamp, type Value } from "../value/value.ts";
 import type { YamlScalar } from "../text/yaml.ts";
 

@@ -1,12 +1,12 @@
 import type { Canonical, KeyKind } from "../../wire/mod.ts";
 import { checkExpression } from "../check/check.ts";
-import { isKey } from "../check/check-types.ts";
 import type { Core } from "../core/core.ts";
 import { keyValue } from "../core/key-text.ts";
 import type { WrittenExpression } from "../text/document.ts";
 import type { Facts } from "../check/facts.ts";
 import { plan, type Plan, type EvaluationContext } from "../plan/plan.ts";
 import type { Scope } from "../check/scope.ts";
+import { isKey } from "../value/type.ts";
 
 /** The caller: its key, and its session. */
 export interface Caller {

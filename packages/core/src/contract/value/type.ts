@@ -167,3 +167,8 @@ export function makeRecordType(fields: Readonly<Record<string, Type>>): RecordTy
   const entries = Object.entries(fields).map(([name, type]) => [name, { type, required: true }] as const);
   return { kind: "record", fields: new Map(entries), others: undefined, open: false };
 }
+
+/** May a counter use values of the type in `per`, or remember them? */
+export function isKey({ kind }: Type): boolean {
+  return kind === "string" || kind === "number" || kind === "boolean";
+}
