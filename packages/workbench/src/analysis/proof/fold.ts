@@ -2,7 +2,7 @@ import type { Core } from "../../../../readers/src/ir.ts";
 import { singles, some, type Single } from "./lists.ts";
 import type { SymEvaluation, ListPart, Sym, SymList } from "./sym.ts";
 import { and, equal, implies, not, or, sum, choose, type Term } from "./term.ts";
-import type { Bindings, Translator } from "./translate.ts";
+import type { Bindings, Translator } from "./translator.ts";
 
 type FoldExpression = Core & { readonly op: "fold" };
 

@@ -3,7 +3,7 @@ import { merge, sameSym, type SymEvaluation, type ListPart, type Sym, type SymLi
 import { and, choose, equal, implies, not, or, sum, type Term } from "./term.ts";
 import type { Script } from "./script.ts";
 import { loweredEquals } from "./texts.ts";
-import type { Translator } from "./translate.ts";
+import type { Translator } from "./translator.ts";
 import { opaqueValue } from "./values.ts";
 import type { CoreType } from "./world.ts";
 

@@ -4,7 +4,7 @@ import { textsOf } from "./guess.ts";
 import { decimalOf, isDecimal, jsonAt, readModel } from "./model.ts";
 import type { ListView } from "./symbolic-value.ts";
 import { and, not, or, type Term } from "./term.ts";
-import { Translator } from "./translate.ts";
+import { ConditionTranslator } from "./translate.ts";
 import { closeShared, declareCounters, PlanTerms, type VerdictTerms } from "./verdict-terms.ts";
 import { restrictFreeCalls } from "./untranslated.ts";
 import { SymbolicCall } from "./world.ts";
@@ -37,7 +37,7 @@ export type Detail = ListView | "words";
 
 export function questionOf(before: ToolPlan, after: ToolPlan, detail: Detail): SolverQuestion {
   const world = new SymbolicCall(before.tool, detail === "words" ? "any" : detail);
-  const sides = [before, after].map((plan) => [plan, new Translator(world)] as const);
+  const sides = [before, after].map((plan) => [plan, new ConditionTranslator(world)] as const);
   const redefined = declareCounters(sides);
   const closed = detail === "words" ? closeShared(sides) : undefined;
   const terms = sides.map(([plan, translator]) => new PlanTerms(plan, translator, closed));

@@ -1,21 +1,15 @@
 import type { Core } from "../../../../readers/src/ir.ts";
 import { arithmetic, comparison } from "./arithmetic.ts";
-import { constantSym, opaqueValue, symAt } from "./values.ts";
+import { constantSym, opaqueValue } from "./values.ts";
 import { foldSym } from "./fold.ts";
-import { evaluateIndex, isIn, isSingle, listsEqual, sizeOf } from "./lists.ts";
+import { isIn, isSingle, listsEqual, sizeOf } from "./lists.ts";
 import { keyWith } from "../formula/key.ts";
+import { indexSym, memberSym, rootSym, selectSym } from "./members.ts";
 import { merge, sameSym, type SymEvaluation, type Sym, type SymList } from "./sym.ts";
 import { and, choose, not, or, type Term } from "./term.ts";
 import { loweredEquals, textCall } from "./texts.ts";
+import type { Bindings, Translator } from "./translator.ts";
 import type { CounterTerms, SymbolicCall } from "./world.ts";
-
-/** An item of a current fold. */
-export interface Binding {
-  readonly value: Sym;
-  readonly key: string;
-}
-
-export type Bindings = ReadonlyMap<number, Binding>;
 
 const failsNever: Term = "false";
 
@@ -24,7 +18,7 @@ const failsNever: Term = "false";
  * occurrence. This is correct for the proof that contracts never differ. For an example that differs, the engine
  * confirms the result.
  */
-export class Translator {
+export class ConditionTranslator implements Translator {
   readonly world: SymbolicCall;
   /** The counters of the plan that is translated, by full name. */
   readonly counters: Map<string, CounterTerms> = new Map();
@@ -36,7 +30,6 @@ export class Translator {
     this.world = world;
   }
 
-  /** @param bound the values for the variables of the folds around it */
   evaluate(core: Core, bound: Bindings = new Map()): SymEvaluation {
     const key = this.key(core, bound);
     return this.#known.getOrInsertComputed(key, () => {
@@ -47,7 +40,6 @@ export class Translator {
     });
   }
 
-  /** A condition: when it is true, and when it fails. */
   condition(core: Core, bound?: Bindings): { readonly isTrue: Term; readonly fails: Term } {
     const { value, fails } = this.evaluate(core, bound);
     return { isTrue: truth(value), fails };
@@ -65,7 +57,6 @@ export class Translator {
     return value.kind === "number" ? { kind: "number", term: this.world.script.shareTerm("Real", value.term) } : value;
   }
 
-  /** A value of which only the type is known; it may fail if one of its parts does. */
   opaque(core: Core, key: string, fails: Term): SymEvaluation {
     return { value: opaqueValue(this.world, key, core.type), fails };
   }
@@ -76,18 +67,21 @@ export class Translator {
       case "constant":
         return { value: constantSym(world, core.value), fails: failsNever };
       case "root":
-        return { value: this.#root(core.root), fails: core.root === "platform" ? not(world.hasPlatform) : failsNever };
-      case "counter":
-        return this.#counter(core.name);
+        return rootSym(world, core.root);
+      case "counter": {
+        const counter = this.counters.get(core.name);
+        if (counter === undefined) throw new Error(`the counter ${core.name} has no terms`);
+        return { value: { kind: "number", term: counter.value }, fails: counter.fails };
+      }
       case "variable":
         return { value: bound.get(core.slot)?.value ?? opaqueValue(world, key, core.type), fails: failsNever };
       case "member":
       case "has":
-        return this.#member(core, bound, key);
+        return memberSym(this, core, bound, key);
       case "select":
-        return this.#select(core, bound, key);
+        return selectSym(this, core, bound, key);
       case "index":
-        return this.#index(core, bound, key);
+        return indexSym(this, core, bound, key);
       case "not": {
         const { isTrue, fails } = this.condition(core.of, bound);
         return { value: { kind: "boolean", term: not(isTrue) }, fails };
@@ -116,76 +110,6 @@ export class Translator {
       default:
         return core satisfies never;
     }
-  }
-
-  #root(root: (Core & { op: "root" })["root"]): Sym {
-    const { world } = this;
-    switch (root) {
-      case "input":
-        return symAt(world.input, { kind: "any" });
-      case "platform":
-        return symAt(world.platform, { kind: "any" });
-      case "tool":
-        return constantSym(world, world.tool);
-      case "now":
-        return { kind: "number", term: `(/ (to_real ${world.now}) 1000.0)` };
-      case "platform.present":
-        return { kind: "boolean", term: world.hasPlatform };
-      case "session.present":
-        return { kind: "boolean", term: world.hasSession };
-      default:
-        return root satisfies never;
-    }
-  }
-
-  #counter(name: string): SymEvaluation {
-    const counter = this.counters.get(name);
-    if (counter === undefined) throw new Error(`the counter ${name} has no terms`);
-    return { value: { kind: "number", term: counter.value }, fails: counter.fails };
-  }
-
-  #member(core: Core & { op: "member" | "has" }, bound: Bindings, key: string): SymEvaluation {
-    const { value: owner, fails } = this.evaluate(core.of, bound);
-    if (owner.kind === "map" && core.op === "member") {
-      const value = owner.entries.get(core.name);
-      if (value !== undefined) return { value, fails };
-    }
-    if (owner.kind !== "tagged" || owner.symbol === undefined) return this.opaque(core, key, fails);
-    const { present, symbol } = owner.symbol.member(core.name);
-    if (core.op === "has") return { value: { kind: "boolean", term: present }, fails };
-    return { value: symAt(symbol, core.type), fails: or(fails, not(present)) };
-  }
-
-  #select(core: Core & { op: "select" }, bound: Bindings, key: string): SymEvaluation {
-    const of = this.evaluate(core.of, bound);
-    const at = this.evaluate(core.at, bound);
-    const fails = or(of.fails, at.fails);
-    const type = core.type.kind === "optional" ? core.type.of : core.type;
-    const [owner, present] = of.value.kind === "optional" ? [of.value.value, of.value.present] : [of.value, "true"];
-    if (owner.kind === "list") {
-      const found = evaluateIndex(this, owner, { at: at.value, key, type });
-      return {
-        value: { kind: "optional", present: and(present, not(found.fails)), value: found.value },
-        fails,
-      };
-    }
-    const name = core.at.op === "constant" && typeof core.at.value === "string" ? core.at.value : undefined;
-    if (owner.kind === "tagged" && owner.symbol !== undefined && name !== undefined) {
-      const member = owner.symbol.member(name);
-      const value = symAt(member.symbol, type);
-      return { value: { kind: "optional", present: and(present, member.present), value }, fails };
-    }
-    const unknown = this.world.unknown(`${key} present`);
-    return { value: { kind: "optional", present: unknown, value: opaqueValue(this.world, key, type) }, fails };
-  }
-
-  #index(core: Core & { op: "index" }, bound: Bindings, key: string): SymEvaluation {
-    const of = this.evaluate(core.of, bound);
-    const at = this.evaluate(core.at, bound);
-    const fails = or(of.fails, at.fails);
-    if (of.value.kind !== "list") return this.opaque(core, key, or(fails, this.world.unknown(`${key} fails`)));
-    const found = evaluateIndex(this, of.value, { at: at.value, key, type: core.type });
-    return { value: found.value, fails: or(fails, found.fails) };
   }
 
   #logic(core: Core & { op: "and" | "or" }, bound: Bindings): SymEvaluation {

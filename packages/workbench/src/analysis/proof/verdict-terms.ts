@@ -10,7 +10,7 @@ import {
 import type { SymbolicValue } from "./symbolic-value.ts";
 import { declareSchema, meets } from "./shape-term.ts";
 import { and, choose, not, or, type Term } from "./term.ts";
-import { Translator } from "./translate.ts";
+import type { ConditionTranslator } from "./translate.ts";
 import type { SymbolicCall } from "./world.ts";
 
 /** When a plan's verdict is BLOCK, and when it is ESCALATE; otherwise it is ALLOW. */
@@ -24,10 +24,10 @@ export class PlanTerms {
   /** The schemas and writers that every plan has, by their spelling: they are not translated. */
   readonly #closed: ReadonlySet<string>;
   readonly #plan: ToolPlan;
-  readonly #translator: Translator;
+  readonly #translator: ConditionTranslator;
   readonly #world: SymbolicCall;
 
-  constructor(plan: ToolPlan, translator: Translator, closed: ReadonlySet<string> = new Set()) {
+  constructor(plan: ToolPlan, translator: ConditionTranslator, closed: ReadonlySet<string> = new Set()) {
     this.#closed = closed;
     this.#plan = plan;
     this.#translator = translator;
@@ -130,7 +130,7 @@ export class PlanTerms {
 }
 
 /** The common parts of both plans: expressions by key, schemas and writers by their spelling. */
-export function closeShared(sides: readonly (readonly [ToolPlan, Translator])[]): ReadonlySet<string> {
+export function closeShared(sides: readonly (readonly [ToolPlan, ConditionTranslator])[]): ReadonlySet<string> {
   const [a, b] = sides.map(([{ routes, writers }, translator]) => ({
     keys: routes
       .flatMap(({ requires, rules }) => [...requires, ...rules])
@@ -149,7 +149,7 @@ export function closeShared(sides: readonly (readonly [ToolPlan, Translator])[])
  * A key fails if one of its parts fails, or is a text of over 16,384 bytes. Parts after `session` fail only in a
  * session.
  */
-function keyFails(translator: Translator, per: readonly KeyPart[]): Term {
+function keyFails(translator: ConditionTranslator, per: readonly KeyPart[]): Term {
   const { world } = translator;
   let reached: Term = "true";
   const found: Term[] = [];
@@ -175,7 +175,7 @@ function keyFails(translator: Translator, per: readonly KeyPart[]): Term {
  *
  * @returns the names that have other definitions in other plans
  */
-export function declareCounters(plans: readonly (readonly [ToolPlan, Translator])[]): readonly string[] {
+export function declareCounters(plans: readonly (readonly [ToolPlan, ConditionTranslator])[]): readonly string[] {
   const readers = plans.flatMap(([plan, translator]) =>
     [...plan.readers].map((entry) => [...entry, translator] as const),
   );
@@ -208,7 +208,7 @@ function freeCounter({ script }: SymbolicCall, { sums }: Counter): Term {
 }
 
 /** The time up to which events are dropped is in the future. */
-function sinceFails(translator: Translator, since: Core): Term {
+function sinceFails(translator: ConditionTranslator, since: Core): Term {
   const { value, fails } = translator.evaluate(since);
   const isLate = value.kind === "number" ? `(> (* 1000.0 ${value.term}) (to_real ${translator.world.now}))` : "false";
   return or(fails, isLate);
