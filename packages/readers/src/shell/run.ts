@@ -103,14 +103,14 @@ function readInner(reading: ShellReading, name: string, args: readonly Arg[], ca
   readBuiltin(reading, base, args);
   for (const value of codeOptions(base, args)) readArg(reading, value, base, call);
   const wrapper = wrappers.get(base);
-  if (wrapper !== undefined) return readWrapped(reading, base, wrapper, args, call);
+  if (wrapper !== undefined) return readWrapped(reading, { name: base, wrapper, args }, call);
   if (base === "eval") return readJoined(reading, base, args[0]?.text === "--" ? args.slice(1) : args, call);
   if (base === "source") return checkSourced(args[0]);
   if (base === "trap") return readTrap(reading, args, call);
   if (base === "find") return readFind(reading, args, call);
   if (shells.has(base)) return readShell(reading, base, args, call);
   const interpreter = interpreterOf(base);
-  if (interpreter !== undefined) return readScript(reading, base, interpreter, args, call);
+  if (interpreter !== undefined) return readScript(reading, { name: base, interpreter, args }, call);
   const dashes = args.findIndex(({ text }) => text === "--");
   if (/^(?:kubectl|oc)$/.test(base) && args.some(({ text }) => text === "exec") && dashes >= 0)
     return readInside(reading, base, args.slice(dashes + 1), { ...call, input: "elsewhere" });
@@ -127,13 +127,13 @@ function readInside(reading: ShellReading, wrapper: string, words: readonly Arg[
   if (words.length > 0) readCall(reading, { ...call, words, wrapper, variables: [], calls: call.calls + 1 });
 }
 
-function readWrapped(
-  reading: ShellReading,
-  name: string,
-  wrapper: Wrapper,
-  args: readonly Arg[],
-  call: CommandInvocation,
-): void {
+interface WrapperCall {
+  readonly name: string;
+  readonly wrapper: Wrapper;
+  readonly args: readonly Arg[];
+}
+
+function readWrapped(reading: ShellReading, { name, wrapper, args }: WrapperCall, call: CommandInvocation): void {
   const { codes, command, isQuery, variables, operands, placeholder } = unwrap(name, wrapper, args);
   for (const code of codes) {
     // `env -S` has its own escapes and variables.
@@ -261,13 +261,14 @@ function readInput(reading: ShellReading, name: string, { input, calls }: Comman
 /** People often put variables into the code of these. The contract that calls `shell` judges that code. */
 const filters = new Set(["sed", "awk", "sql"]);
 
-function readScript(
-  reading: ShellReading,
-  name: string,
-  interpreter: NonNullable<ReturnType<typeof interpreterOf>>,
-  args: readonly Arg[],
-  { input }: CommandInvocation,
-): void {
+interface InterpreterCall {
+  readonly name: string;
+  readonly interpreter: NonNullable<ReturnType<typeof interpreterOf>>;
+  readonly args: readonly Arg[];
+}
+
+function readScript(reading: ShellReading, run: InterpreterCall, { input }: CommandInvocation): void {
+  const { name, interpreter, args } = run;
   const { language } = interpreter;
   // `awk` reads no options after its code.
   if (language !== "awk") checkPatternOptions(name, args);

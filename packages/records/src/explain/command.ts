@@ -56,7 +56,7 @@ async function explainFile(file: string, options: ExplainOptions): Promise<CallE
   const call = { body, key: options.key, at: readNow(options.now), mode: readMode(options.mode) };
   const unknown = unknownCounter(given, compiled.value);
   if (unknown !== undefined) throw new BadInput(`--counters: ${unknown}`);
-  return explainOrRefuse(explainCall(compiled.value, call, trace, givenValues(given, "0")), file);
+  return explainOrRefuse(explainCall({ policySet: compiled.value, trace }, call, givenValues(given, "0")), file);
 }
 
 async function explainReceipt(number: string, options: ExplainOptions): Promise<CallExplanation | CompileFailure> {
@@ -84,7 +84,7 @@ async function explainRecorded(recorded: ReceiptCheck, history: History): Promis
   if (!compiled.ok) return { diagnostics: compiled.problem };
   const receipt = receiptExplained(recorded);
   const found = explainOrRefuse(
-    explainCall(compiled.value, toTimedCall(recorded), trace, recordedValues(receipt), receipt),
+    explainCall({ policySet: compiled.value, trace }, toTimedCall(recorded), recordedValues(receipt), receipt),
     "the receipt",
   );
   const own = recorded.trace.asked?.own;

@@ -15,16 +15,16 @@ export interface ReceiptExplained
   readonly contract: string;
 }
 
-/**
- * Decides a call and explains the decision.
- *
- * @param policySet compiled with the probe of the trace
- * @returns the explanation, or the sentence of the gate's 400 response
- */
+interface TracedPolicy {
+  /** Compiled with the probe of the trace. */
+  readonly policySet: PolicySet;
+  readonly trace: EvaluationTrace;
+}
+
+/** Decides a call and explains the decision. Returns the sentence of the gate's 400 response if it refuses the call. */
 export function explainCall(
-  policySet: PolicySet,
+  { policySet, trace }: TracedPolicy,
   call: TimedCall,
-  trace: EvaluationTrace,
   valueOf: CounterValueSource,
   receipt?: ReceiptExplained,
 ): Result<CallExplanation, string> {

@@ -39,7 +39,7 @@ export async function explainJob(
       : isRecorded
         ? recordedValues(receipt)
         : await otherValues(call, receipt, given, passed);
-  const explained = explainCall(compiled.value, call, trace, valueOf, receipt);
+  const explained = explainCall({ policySet: compiled.value, trace }, call, valueOf, receipt);
   return explained.ok
     ? good(JSON.stringify(explainedJson(explained.value)))
     : bad(refuse("invalid-request", explained.problem));

@@ -92,14 +92,14 @@ const known = new WeakMap<Rule | Route, Cause>();
 function ruleCause(rule: Rule, route: Route, plan: ToolPlan): Cause {
   return memoizeCause(rule, () => {
     const meaning = { ...rule.meaning(), verdict: rule.verdict };
-    return causeOf(rule, route, plan, meaning, boundsOf(rule.when, isFreeIn(rule.terms)));
+    return causeOf(rule, route, plan, meaning);
   });
 }
 
 function otherwiseCause(route: Route, plan: ToolPlan): Cause {
   const { contract, otherwiseShows: shows, terms } = route;
   const rule = { id: `${contract}.$otherwise`, shows, terms };
-  return memoizeCause(route, () => causeOf(rule, route, plan, { otherwise: "ESCALATE" }, new Map()));
+  return memoizeCause(route, () => causeOf(rule, route, plan, { otherwise: "ESCALATE" }));
 }
 
 function memoizeCause(of: Rule | Route, make: () => Cause): Cause {
@@ -113,7 +113,6 @@ function causeOf(
   route: Route,
   { subject, unbound }: ToolPlan,
   own: Readonly<Record<string, Canonical>>,
-  bounds: Cause["bounds"],
 ): Cause {
   const cores = when === undefined ? shows : [when, ...shows];
   const facts = readFacts(cores);
@@ -128,7 +127,7 @@ function causeOf(
     counters: readCounters(cores),
     facts: facts.filter(({ path }) => !isFree(path)),
     free: facts.filter(({ path }) => isFree(path)).map(({ path }) => path),
-    bounds,
+    bounds: when === undefined ? new Map() : boundsOf(when, isFree),
   };
 }
 

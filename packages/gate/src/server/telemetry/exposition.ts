@@ -114,22 +114,21 @@ function eventsRegistry(metrics: Metrics): Registry {
 /** Adds every label at the start, so that a count of zero is visible. */
 function approvalsRegistry({ asks, approvals, expired }: Metrics): Registry {
   const registry = new Registry();
-  const show = <Label extends string>(
-    name: string,
-    label: string,
-    help: string,
-    values: readonly Label[],
-    counts: ReadonlyMap<Label, number>,
+  const show = <Value extends string>(
+    { name, label, help }: { readonly name: string; readonly label: string; readonly help: string },
+    values: readonly Value[],
+    counts: ReadonlyMap<Value, number>,
   ): void => {
     const counter = new Counter({ name, help, labelNames: [label], registers: [registry] });
     for (const value of values) counter.inc({ [label]: value }, counts.get(value) ?? 0);
   };
   const askHelp = "Checks that a person had to decide: it opened an approval, attached to one, was capped, and so on.";
-  show("svc_gate_approval_asks_total", "how", askHelp, hows, asks);
+  show({ name: "svc_gate_approval_asks_total", label: "how", help: askHelp }, hows, asks);
   const reached = statuses.filter((status) => status !== "pending");
-  show("svc_gate_approvals_total", "status", "Approvals that a person approved, or that ended.", reached, approvals);
+  const reachedHelp = "Approvals that a person approved, or that ended.";
+  show({ name: "svc_gate_approvals_total", label: "status", help: reachedHelp }, reached, approvals);
   const expiredHelp = "Approvals that expired: nobody voted, too few people voted, or nobody used the yes.";
-  show("svc_gate_approvals_expired_total", "why", expiredHelp, expiryReasons, expired);
+  show({ name: "svc_gate_approvals_expired_total", label: "why", help: expiredHelp }, expiryReasons, expired);
   return registry;
 }
 

@@ -206,7 +206,7 @@ class Converter {
       if (value === undefined) continue;
       if (!named.some((type) => type === owner || (owner === "number" && type === "integer"))) {
         this.#note(at, `${quoteAscii(name)} is left out: its type is not allowed here`);
-      } else this.#keyword(found, name, value, node, at);
+      } else this.#keyword(found, name, node, at);
     }
     if (named.includes("object")) this.#object(found, node, at);
     const order = ["type", "additionalProperties", "required", "properties"];
@@ -226,8 +226,9 @@ class Converter {
     return [...implied];
   }
 
-  #keyword(found: Map<string, Json>, name: string, value: Json, node: JsonObject, at: string): void {
-    if (name === "required" || name === "additionalProperties") return;
+  #keyword(found: Map<string, Json>, name: string, node: JsonObject, at: string): void {
+    const value = node.get(name);
+    if (value === undefined || name === "required" || name === "additionalProperties") return;
     if (name === "properties") {
       const members = value instanceof Map ? [...(value as JsonObject)] : [];
       if (members.length === 0) return;
