@@ -180,7 +180,14 @@ export class BatchApprovals implements KnownApprovals {
     const { causes, grants } = asking;
     if (grants === undefined || this.#grants.size === 0) return undefined;
     const { at } = this.timed;
-    const covered = { at, key: call.keyName, tool: call.request.toolName, session: call.place, causes, ...call.compared };
+    const covered = {
+      at,
+      key: call.keyName,
+      tool: call.request.toolName,
+      session: call.place,
+      causes,
+      ...call.compared,
+    };
     for (const { grant, source } of this.#grants.values()) {
       const amounts = coveredAmounts(grant, covered, source);
       const quorum = amounts && this.quorum(decidedGrant(grant, asking, at));
