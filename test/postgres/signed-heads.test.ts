@@ -14,7 +14,7 @@ import { openPostgres, type DatabaseOptions } from "../../packages/gate/src/ledg
 import type { Database } from "../../packages/gate/src/ledger/store/store.ts";
 import { NotKept } from "../../packages/gate/src/ledger/errors.ts";
 import { openCheckpoint, type Checkpoint } from "../../packages/core/src/record/tree/checkpoint.ts";
-import { isConsistent, isIncluded } from "../../packages/core/src/record/tree/merkle.ts";
+import { isIncluded } from "../../packages/core/src/record/tree/merkle.ts";
 import type { VerifierKey } from "../../packages/core/src/record/tree/note.ts";
 import {
   makeSigningKey,
@@ -25,10 +25,10 @@ import {
 import {
   consistencyProof,
   inclusionProof,
-  readerOfTiles,
   tilePath,
   type HashReader,
 } from "../../packages/core/src/record/tree/tiles.ts";
+import { isConsistent, readerOfTiles } from "../support/tree-proofs.ts";
 import { sentencesOf } from "../support/sentences.ts";
 import { command } from "../support/command.ts";
 import { ask, check, desk, finish, key, spawnGate, temporaryFolder, type ProcessOptions } from "../support/gate.ts";

@@ -165,8 +165,8 @@ const scenarios: readonly Scenario[] = [
     },
     defect: {
       within: "ApprovableCall.#offer",
-      find: '[...pin, ...facts, ...subject, ...others, ...findBounds("same"), ...findBounds("present").map(presenceOf)]',
-      put: '[...pin, ...facts, ...others, ...findBounds("same"), ...findBounds("present").map(presenceOf)]',
+      find: '[...pin, ...facts, ...subject, ...others, ...pick("same"), ...pick("present").map(presenceOf)]',
+      put: '[...pin, ...facts, ...others, ...pick("same"), ...pick("present").map(presenceOf)]',
     },
   },
   {

@@ -12,20 +12,15 @@ import { leafHash } from "../../packages/core/src/record/entry/mod.ts";
 import { openSigner } from "../../packages/gate/src/ledger/signing/signer.ts";
 import type { LedgerStore } from "../../packages/gate/src/ledger/store/store.ts";
 import { openCheckpoint } from "../../packages/core/src/record/tree/checkpoint.ts";
-import { isConsistent, isIncluded } from "../../packages/core/src/record/tree/merkle.ts";
+import { isIncluded } from "../../packages/core/src/record/tree/merkle.ts";
 import { parseVerifierKey, type VerifierKey } from "../../packages/core/src/record/tree/note.ts";
 import {
   makeSigningKey,
   readSigningKeys,
   writeSigningKeys,
 } from "../../packages/gate/src/ledger/signing/signing-key.ts";
-import {
-  consistencyProof,
-  inclusionProof,
-  parseBundle,
-  readerOfTiles,
-  tilePath,
-} from "../../packages/core/src/record/tree/tiles.ts";
+import { consistencyProof, inclusionProof, parseBundle, tilePath } from "../../packages/core/src/record/tree/tiles.ts";
+import { isConsistent, readerOfTiles } from "../support/tree-proofs.ts";
 import { sentencesOf } from "../support/sentences.ts";
 import { command } from "../support/command.ts";
 import { ask, key, startGate, temporaryFolder, type Running } from "../support/gate.ts";

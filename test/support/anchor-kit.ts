@@ -9,7 +9,7 @@ import type { AnchoredLog } from "../../packages/gate/src/server/anchoring/head.
 import { parsePolicy } from "../../packages/gate/src/server/anchoring/policy.ts";
 import { parseSinks } from "../../packages/gate/src/server/anchoring/sinks.ts";
 import { openCheckpoint } from "../../packages/core/src/record/tree/checkpoint.ts";
-import { Frontier, isConsistent } from "../../packages/core/src/record/tree/merkle.ts";
+import { Frontier } from "../../packages/core/src/record/tree/merkle.ts";
 import {
   publicBytes,
   signatureLine,
@@ -17,6 +17,7 @@ import {
   verifierKey,
   type VerifierKey,
 } from "../../packages/core/src/record/tree/note.ts";
+import { isConsistent } from "./tree-proofs.ts";
 import { makeSigningKey, Signer } from "../../packages/gate/src/ledger/signing/signing-key.ts";
 import type { Result } from "../../packages/core/src/wire/mod.ts";
 

@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { LedgerRefused } from "../../packages/gate/src/ledger/errors.ts";
 import { readPin } from "../../packages/gate/src/ledger/mod.ts";
-import type { LedgerMistake } from "../../packages/core/src/record/entry/row.ts";
+import type { Mistake } from "../../packages/core/src/record/entry/row.ts";
 import { walkStore } from "../../packages/gate/src/ledger/history/walk.ts";
 import { WorkerCaller } from "../../packages/gate/src/ledger/store/calls.ts";
 import { SqliteTables } from "../../packages/gate/src/ledger/store/sqlite/tables.ts";
@@ -18,7 +18,7 @@ import { mutatedEnvironment, preload } from "./mutation/sources.ts";
 interface Walker {
   readonly walk: () => Promise<Verification>;
   /** Opens the file again, and also checks its structure if `walk` finds nothing, as `svc-gate verify` does. */
-  readonly look: () => Promise<Pick<LedgerMistake, "problem" | "seq"> | undefined>;
+  readonly look: () => Promise<Pick<Mistake, "problem" | "seq"> | undefined>;
   readonly end: () => Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export async function startWalker(folder: string, defects: readonly Mutation[] =
     try {
       await reader.call("open", 2, folder);
       const { broken } = await reader.call<Verification>("verify", 2, { from: 1, anchors });
-      return broken ?? (await reader.call<LedgerMistake | undefined>("structure", 2));
+      return broken ?? (await reader.call<Mistake | undefined>("structure", 2));
     } catch (error) {
       if (!(error instanceof LedgerRefused)) throw error;
       return { seq: 0, problem: error.message };

@@ -7,11 +7,11 @@ import {
   tableSpecs,
   keyIn,
   type Column,
-  type TableEntry,
+  type Entry,
   type EntryKey,
   type TableName,
   type Tables,
-  type ColumnValue,
+  type Cell,
 } from "../../packages/gate/src/ledger/store/tables.ts";
 import { sha256, temporaryFolder } from "./ledger-fixture.ts";
 import { randomRuns, type RandomRuns } from "./random-test.ts";
@@ -20,10 +20,10 @@ import { storedRow, type Engine } from "./store-suite.ts";
 const rows = 40;
 const names = Object.keys(tableSpecs) as TableName[];
 
-type AnyEntry = TableEntry<TableName> & Readonly<Record<string, ColumnValue | null>>;
+type AnyEntry = Entry<TableName> & Readonly<Record<string, Cell | null>>;
 
 /** The entries of each table, in the order of its key. Checksums are left out: an engine in memory has none. */
-type Written = { readonly [T in TableName]: readonly TableEntry<T>[] };
+type Written = { readonly [T in TableName]: readonly Entry<T>[] };
 
 /** Tests that every table of an engine is read as it was written, by page, by key and by column. */
 export function storeTables(name: string, { open }: Pick<Engine, "open">): void {
@@ -188,7 +188,7 @@ async function fill(store: LedgerStore): Promise<Written> {
   for (const text of texts) await store.keepContract(sha256(text), text);
   const { kept } = await store.tables.counters();
   const idOf = new Map(kept.map(({ digest, id }) => [digest, id]));
-  const keyOf = (seq: number): Pick<TableEntry<"holds">, "at" | "counter" | "key" | "seq"> => {
+  const keyOf = (seq: number): Pick<Entry<"holds">, "at" | "counter" | "key" | "seq"> => {
     const { at, counter, key } = event(seq);
     return { counter: idOf.get(counter) ?? 0, key, at, seq };
   };

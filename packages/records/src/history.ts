@@ -124,7 +124,6 @@ export async function contractOf(
   return compiled;
 }
 
-/** One row by its number. */
 export async function rowOf(history: Pick<History, "scan">, seq: number): Promise<RecordedRow | undefined> {
   for await (const slice of history.scan(seq)) return slice.find((row) => row.seq === seq);
   return undefined;

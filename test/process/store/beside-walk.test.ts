@@ -8,7 +8,7 @@ import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { suite, test, type TestContext } from "node:test";
-import type { LedgerMistake } from "../../../packages/core/src/record/entry/row.ts";
+import type { Mistake } from "../../../packages/core/src/record/entry/row.ts";
 import { walkStore } from "../../../packages/gate/src/ledger/history/walk.ts";
 import { openLedger, type Ledger } from "../../../packages/gate/src/ledger/mod.ts";
 import { SqliteTables } from "../../../packages/gate/src/ledger/store/sqlite/tables.ts";
@@ -64,7 +64,7 @@ const acts: Readonly<Record<string, Act>> = {
 };
 
 interface Walked {
-  readonly broken: LedgerMistake | undefined;
+  readonly broken: Mistake | undefined;
   readonly reads: number;
 }
 

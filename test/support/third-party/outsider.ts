@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { suite, test } from "node:test";
 import { control } from "../controls/control.ts";
 import { leafHash } from "../../../packages/core/src/record/entry/leaf.ts";
-import { isConsistent, isIncluded } from "../../../packages/core/src/record/tree/merkle.ts";
+import { isIncluded } from "../../../packages/core/src/record/tree/merkle.ts";
 import { proofText } from "../../../packages/core/src/record/tree/proof-file.ts";
 import {
   consistencyProof,
@@ -17,6 +17,7 @@ import {
   rootAt,
   type HashReader,
 } from "../../../packages/core/src/record/tree/tiles.ts";
+import { isConsistent } from "../tree-proofs.ts";
 import { temporaryFolder } from "../gate.ts";
 import { needPrograms, runProgram } from "./programs.ts";
 import { makeLog, writeSite } from "./site.ts";

@@ -7,7 +7,6 @@ import { InputError } from "../bad-input.ts";
 import { shellWord } from "../shell-word.ts";
 import type { DoctorHost, StartContext, Start } from "./host.ts";
 
-/** The installed host. */
 export interface InstalledHost {
   readonly program: string;
   readonly version: string;

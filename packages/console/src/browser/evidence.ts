@@ -65,7 +65,6 @@ export function compareMembers(before: Json, now: Json): readonly MemberComparis
   return found;
 }
 
-/** The path to a node. */
 export function pathOf(node: PathNode | undefined): ValuePath {
   return node === undefined ? [] : [...pathOf(node.within), node.step];
 }

@@ -138,7 +138,6 @@ interface TableHead {
   readonly heads?: readonly ComponentChildren[];
 }
 
-/** A table of rows. */
 export function table(name: string, rows: readonly JSX.Element[], { caption, heads }: TableHead = {}): JSX.Element {
   const head = heads?.map((each, at) => el.th({ key: at, scope: "col" }, each));
   return el.table({ class: name }, caption, head && el.thead(el.tr(head)), el.tbody(rows));

@@ -18,7 +18,6 @@ export interface StandingJson extends Counts {
   readonly comment?: string;
 }
 
-/** An approval in a list. */
 export interface ApprovalJson
   extends StandingJson, Pick<Approval, "asked" | "at" | "closed" | "hash" | "key" | "successor"> {
   readonly may_decide: boolean;
@@ -69,7 +68,6 @@ export interface GrantOfferJson extends Required<Omit<GrantOffer, "at_most">> {
   readonly at_most_ms: number;
 }
 
-/** A grant of GET /grants. */
 export interface GrantJson
   extends
     Counts,

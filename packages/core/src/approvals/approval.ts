@@ -120,7 +120,6 @@ export interface Approval {
   readonly key: string;
   readonly session: string | null;
   readonly tool: string;
-  /** The rule that decided. */
   readonly rule: string;
   readonly asking: ApprovalRequest;
   readonly status: ApprovalStatus;
@@ -229,7 +228,6 @@ export const approvalActs: readonly string[] = [
   "stop.set",
 ] satisfies readonly ApprovalAct["act"][];
 
-/** Returns the rows whose approvals an act changes. */
 export function listChangedRows(act: ApprovalAct): readonly number[] {
   if (act.act === "approval.expire" || act.act === "approval.cancel") return act.rows;
   if (act.act === "stop.set") return [...act.ends, ...act.reopens];

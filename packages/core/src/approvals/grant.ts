@@ -75,7 +75,6 @@ export interface GrantableCall {
   readonly pin: (member: string) => string;
   /** Returns a number of the call as a decimal; undefined if the call has no number there. */
   readonly number: (member: string) => string | undefined;
-  /** The members of its input. */
   readonly members: () => readonly InputMember[];
 }
 
@@ -128,7 +127,6 @@ function hasNewMember({ free }: Grant, call: GrantableCall, source: SourceCall):
   return call.members().some(({ path, isObject }) => known.get(path) !== isObject && !isAmong(path, free));
 }
 
-/** The grant after a use. */
 export function withUse(grant: Grant, amounts: GrantUse["amounts"]): Grant {
   const spent = Object.entries(amounts).map(([member, amount]) => [
     member,

@@ -41,7 +41,6 @@ export interface CheckedCall {
   readonly key: string;
   readonly session: string | null;
   readonly tool: string;
-  /** The rule that decided. */
   readonly rule: string;
   /** The answer that the contract and the mode give. */
   readonly answered: "ALLOW" | "BLOCK" | "ESCALATE";
@@ -102,7 +101,6 @@ export type Judgement = (
   readonly misfits: readonly Misfit[];
 };
 
-/** A grant that covers a call. */
 export interface CoveringGrant {
   readonly grant: Grant;
   /** The people whose votes for it count. */

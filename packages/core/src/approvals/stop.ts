@@ -29,7 +29,6 @@ export interface BlockingStop {
   readonly as: string | undefined;
 }
 
-/** A stop that is in force. */
 export interface Stop {
   /** The row that set it. */
   readonly row: number;
@@ -76,7 +75,6 @@ export type StopAct =
       readonly why: string;
     };
 
-/** An act with its row. */
 export interface RecordedStopAct {
   readonly seq: number;
   readonly at: number;

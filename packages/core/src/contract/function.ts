@@ -9,5 +9,5 @@ export { ownFunctions } from "./functions/functions.ts";
 export { library } from "./value/library.ts";
 export { compilePattern, type Pattern, type PatternProblem } from "./value/pattern.ts";
 export { EvaluationError } from "./value/rational.ts";
-export { boolean, makeListType as listOf, makeRecordType as recordOf, size, string } from "./value/type.ts";
+export { boolean, listType, recordType, size, string } from "./value/type.ts";
 export type { Value } from "./value/value.ts";

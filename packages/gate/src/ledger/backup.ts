@@ -11,7 +11,6 @@ import { LedgerRefused } from "./errors.ts";
 /** A verified copy of a ledger. */
 export interface Backup {
   readonly pin: Pin;
-  /** The number of rows. */
   readonly rows: number;
 }
 

@@ -14,7 +14,6 @@ export async function migratePostgres(options: MigrateOptions): Promise<readonly
   return (await import("./store/postgres/postgres.ts")).migratePostgres(options);
 }
 
-/** The location of a ledger in a database. */
 export interface DatabaseLocation {
   readonly url: string;
   readonly ledger: string;

@@ -30,7 +30,6 @@ export interface LedgerParts {
    * at row 0.
    */
   readonly certain: Pick<LedgerHead, "hash" | "seq">;
-  /** The tree at the head. */
   readonly tree: Frontier;
   readonly signer: OpenSigner;
   /** Reads the key in its file again. */
@@ -46,10 +45,8 @@ export interface LedgerParts {
   readonly warnings: readonly string[];
 }
 
-/** A head with its signature. */
 export interface SignedHead {
   readonly size: number;
-  /** The signed checkpoint. */
   readonly checkpoint: string;
 }
 
@@ -216,7 +213,6 @@ export class Ledger {
     for (const watch of this.#headWatchers) watch({ size: head.seq, checkpoint });
   }
 
-  /** Moves the pin to the head. */
   pinHead(): void {
     this.#parts.pin?.follow(() => this.#makePinnedHead());
   }

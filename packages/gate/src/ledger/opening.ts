@@ -13,7 +13,7 @@ import { inspectSqlite, openSqlite, readSqlite, type SqliteThreads } from "./sto
 import type { LedgerStore } from "./store/store.ts";
 import type { StoredHead } from "./store/tables.ts";
 import { damagedAt, LedgerRefused } from "./errors.ts";
-import type { LedgerMistake } from "../../../core/src/record/entry/row.ts";
+import type { Mistake } from "../../../core/src/record/entry/row.ts";
 import { openSigner } from "./signing/signer.ts";
 import { openSignedBy } from "../../../core/src/record/tree/checkpoint.ts";
 import { Frontier } from "../../../core/src/record/tree/merkle.ts";
@@ -112,7 +112,7 @@ export async function inspectLedger({ folder, pinFile, chainAlone }: InspectOpti
  * Returns the mistake if the key on record has not signed the checkpoint in the folder. The walk has compared only its
  * content.
  */
-function wrongSignature(note: string | undefined, signer: string | undefined, rows: number): LedgerMistake | undefined {
+function wrongSignature(note: string | undefined, signer: string | undefined, rows: number): Mistake | undefined {
   if (note === undefined || signer === undefined) return undefined;
   const opened = openSignedBy(signer, note);
   const expected = `a checkpoint that ${signer} signed; a gate that has just started with another key writes it within a second`;

@@ -5,7 +5,7 @@ import {
   EvaluationError,
   library,
   type PatternProblem,
-  recordOf,
+  recordType,
   size,
   string,
 } from "../../../core/src/contract/function.ts";
@@ -21,7 +21,7 @@ export const addressFunctions: readonly ContractFunction[] = [
     name: "ip",
     style: "function",
     parameters: ["string"],
-    result: recordOf({ version: size, text: string, public: boolean }),
+    result: recordType({ version: size, text: string, public: boolean }),
     doc:
       "An IP address: `version` (4 or 6), `text` (its shortest spelling), `public` (routed on the internet: not private, " +
       "local, shared, reserved or inside a cloud). Short, octal and hexadecimal IPv4, zones, and IPv6 that contains an " +

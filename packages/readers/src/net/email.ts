@@ -1,4 +1,4 @@
-import { type ContractFunction, EvaluationError, recordOf, string } from "../../../core/src/contract/function.ts";
+import { type ContractFunction, EvaluationError, recordType, string } from "../../../core/src/contract/function.ts";
 import { isHostName, loadDomains, registrableDomain } from "./host.ts";
 
 /** RFC 5321, 4.5.3.1: the maximum lengths of a mailbox and a path, without the angle brackets. */
@@ -11,7 +11,7 @@ export const emailFunctions: readonly ContractFunction[] = [
     name: "email",
     style: "function",
     parameters: ["string"],
-    result: recordOf({ local: string, host: string, domain: string }),
+    result: recordType({ local: string, host: string, domain: string }),
     doc:
       "One bare e-mail address: `local` (as written), `host` (in lower case), `domain` (the registered one, or empty). Display " +
       "names, comments, quotes, routes (`%`, `!`), lists, other alphabets and IP addresses are errors.",

@@ -1,7 +1,7 @@
 import {
   boolean,
   library,
-  recordOf,
+  recordType,
   size,
   string,
   type ContractFunction,
@@ -20,7 +20,7 @@ export const urlFunctions: readonly ContractFunction[] = [
     name: "url",
     style: "function",
     parameters: ["string"],
-    result: recordOf({
+    result: recordType({
       scheme: string,
       host: string,
       port: size,

@@ -1,15 +1,15 @@
 import {
   type ContractFunction,
   EvaluationError,
-  listOf,
-  recordOf,
+  listType,
+  recordType,
   string,
   type Value,
 } from "../../../core/src/contract/function.ts";
 import { readPath } from "./path.ts";
 
 const filesMax = 500;
-const names = listOf(string, filesMax);
+const names = listType(string, filesMax);
 
 /** Patches in the format of coding agents, which starts with `*** Begin Patch`. */
 export const patchFunctions: readonly ContractFunction[] = [
@@ -17,7 +17,7 @@ export const patchFunctions: readonly ContractFunction[] = [
     name: "patch",
     style: "function",
     parameters: ["string"],
-    result: recordOf({ files: names, adds: names, updates: names, deletes: names }),
+    result: recordType({ files: names, adds: names, updates: names, deletes: names }),
     doc:
       "The files of a patch that coding agents write (`*** Begin Patch`): `adds`, `updates`, `deletes`, and all of them in " +
       "`files`. A moved file is in `deletes` by its old name and in `adds` by its new one. A path is as written, and each " +

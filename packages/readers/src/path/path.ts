@@ -2,8 +2,8 @@ import {
   boolean,
   type ContractFunction,
   EvaluationError,
-  listOf,
-  recordOf,
+  listType,
+  recordType,
   string,
   type Value,
 } from "../../../core/src/contract/function.ts";
@@ -17,9 +17,9 @@ export const pathFunctions: readonly ContractFunction[] = [
     name: "path",
     style: "function",
     parameters: ["string"],
-    result: recordOf({
+    result: recordType({
       absolute: boolean,
-      segments: listOf(string, lengthMax / 2),
+      segments: listType(string, lengthMax / 2),
       name: string,
       extension: string,
     }),

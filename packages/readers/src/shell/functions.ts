@@ -1,8 +1,8 @@
 import {
   boolean,
   library,
-  listOf,
-  recordOf,
+  listType,
+  recordType,
   string,
   type ContractFunction,
 } from "../../../core/src/contract/function.ts";
@@ -14,9 +14,9 @@ const reader = library("the shell parser", async () => {
   return shell;
 });
 
-const texts = listOf(string, textMax);
+const texts = listType(string, textMax);
 
-const command = recordOf({
+const command = recordType({
   name: string,
   program: string,
   wrapper: string,
@@ -36,14 +36,14 @@ export const shellFunctions: readonly ContractFunction[] = [
     name: "shell",
     style: "function",
     parameters: ["string"],
-    result: recordOf({
-      commands: listOf(command, commandsMax),
+    result: recordType({
+      commands: listType(command, commandsMax),
       writes: texts,
       reads: texts,
       unknown: texts,
       variables: texts,
       functions: texts,
-      scripts: listOf(recordOf({ language: string, text: string }), commandsMax),
+      scripts: listType(recordType({ language: string, text: string }), commandsMax),
       background: boolean,
     }),
     doc:

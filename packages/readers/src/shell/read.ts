@@ -171,7 +171,6 @@ function readNode(reading: ShellReading, node: SyntaxNode, position: ShellPositi
   }
 }
 
-/** The files that a test in `[[` reads. */
 function testedFiles(node: SyntaxNode): readonly string[] {
   if (node.type === "TestUnary" && /^-[abcdefghkprsuwxGLNOS]$/.test(node.operator))
     return [readWord(node.operand).text];

@@ -1,8 +1,8 @@
 import {
   boolean,
   library,
-  listOf,
-  recordOf,
+  listType,
+  recordType,
   size,
   string,
   type ContractFunction,
@@ -16,7 +16,7 @@ const reader = library("the SQL parser", async () => {
 });
 
 // Each name takes at least one character, and one more separates two names.
-const texts = listOf(string, textMax / 2);
+const texts = listType(string, textMax / 2);
 
 const effects = {
   kinds: texts,
@@ -33,9 +33,9 @@ export const sqlFunctions: readonly ContractFunction[] = [
     name: "sql",
     style: "function",
     parameters: ["string"],
-    result: recordOf({
+    result: recordType({
       ...effects,
-      statements: listOf(recordOf({ ...effects, kind: string, limited: boolean, limit: size }), statementsMax),
+      statements: listType(recordType({ ...effects, kind: string, limited: boolean, limit: size }), statementsMax),
     }),
     doc:
       "Lists the effects of a text in PostgreSQL, by its own grammar: the kind of every statement, also in `WITH`, subqueries and " +

@@ -1,5 +1,5 @@
 import type { Difference } from "../replay/decide-again.ts";
-import type { LedgerMistake } from "../../../core/src/record/entry/mod.ts";
+import type { Mistake } from "../../../core/src/record/entry/mod.ts";
 import { visible } from "../../../core/src/wire/mod.ts";
 
 /** The result of deciding every check again. */
@@ -59,7 +59,7 @@ export interface DeepFound extends DecidedFound {
   };
 }
 
-export interface WrongCounter extends LedgerMistake {
+export interface WrongCounter extends Mistake {
   readonly counter: string;
 }
 

@@ -118,10 +118,10 @@ interface ReadableRow extends Pick<StoredRow, "evidence" | "seq"> {
   readonly call: ReturnType<typeof readCall>;
 }
 
-type Cell = string | number | null | readonly string[];
+type CsvCell = string | number | null | readonly string[];
 
 /** The readable fields of a row, in their order. */
-const readableFields: Readonly<Record<string, (row: ReadableRow) => Cell>> = {
+const readableFields: Readonly<Record<string, (row: ReadableRow) => CsvCell>> = {
   seq: ({ seq }) => seq,
   at: ({ leaf }) => new Date(leaf.at).toISOString(),
   act: ({ leaf }) => leaf.act,
@@ -143,7 +143,7 @@ function csvOf(row: StoredRow): string {
   return csvLine(Object.values(readableFields).map((valueOf) => cell(valueOf(read))));
 }
 
-function cell(value: Cell): string {
+function cell(value: CsvCell): string {
   return typeof value === "object" ? (value ?? []).join(" ") : String(value);
 }
 

@@ -2,7 +2,7 @@ import { addDecimals } from "../../../core/src/wire/mod.ts";
 import { Fault } from "../../../gate/src/ledger/engine.ts";
 import type { RowRange } from "../../../core/src/record/entry/erasure.ts";
 import { keepIn, startOf, sumAfter, addReserved, withoutTaken } from "../../../gate/src/ledger/engine.ts";
-import type { TableEntry } from "../../../gate/src/ledger/engine.ts";
+import type { Entry } from "../../../gate/src/ledger/engine.ts";
 import type { EventPosition, StoredEffect, StoredLookup, TakenQuery } from "../../../gate/src/ledger/engine.ts";
 import type { KeptCounter, StoredCounter } from "../../../gate/src/ledger/engine.ts";
 
@@ -55,7 +55,7 @@ export class CounterTables {
   }
 
   /** The tables of events, of amounts that are reserved, and of events that were taken back. No checksum is kept. */
-  get entries(): { readonly [T in "effects" | "holds" | "withdrawals"]: () => readonly TableEntry<T>[] } {
+  get entries(): { readonly [T in "effects" | "holds" | "withdrawals"]: () => readonly Entry<T>[] } {
     const all = [...this.#series.values()];
     const idOf = ({ counter }: Pick<EventSeries, "counter">): number => this.#counters.get(counter)?.id ?? -1;
     return {
@@ -241,7 +241,6 @@ function latestOf({ at, totals, joined }: EventSeries): readonly [at: number, to
   return joined && [joined.at, joined.total];
 }
 
-/** The total of the events before an index. */
 function totalBefore({ totals, joined }: EventSeries, index: number): string | undefined {
   return index === 0 ? joined?.total : totals[index - 1];
 }

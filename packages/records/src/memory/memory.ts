@@ -24,7 +24,7 @@ import {
   type Verification,
 } from "../../../gate/src/ledger/engine.ts";
 import type { StoredCounter } from "../../../gate/src/ledger/engine.ts";
-import { withPromises, type TableEntry, type Tables } from "../../../gate/src/ledger/engine.ts";
+import { withPromises, type Entry, type Tables } from "../../../gate/src/ledger/engine.ts";
 import { keptApprovals, MemoryTables } from "./reads.ts";
 import { MemoryLedger } from "./tables.ts";
 
@@ -198,7 +198,7 @@ function dueApprovals(tables: MemoryLedger, at: number): readonly KeptApproval[]
 }
 
 function findApprovals(tables: MemoryLedger, { attaches, rows, keys, at }: ApprovalLookup): ApprovalsFound {
-  const mattersAt = ({ ends }: TableEntry<"approvals">): boolean => ends !== null && ends > at;
+  const mattersAt = ({ ends }: Entry<"approvals">): boolean => ends !== null && ends > at;
   const kept = keptApprovals(
     tables,
     (each) =>

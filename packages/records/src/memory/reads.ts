@@ -12,7 +12,7 @@ import {
   type Column,
   type Counters,
   type Description,
-  type TableEntry,
+  type Entry,
   type EventTally,
   type EntryKey,
   type EntryRange,
@@ -21,7 +21,7 @@ import {
   type TableName,
   type Tables,
   type TablesHead,
-  type ColumnValue,
+  type Cell,
   type WaitingApprovals,
 } from "../../../gate/src/ledger/engine.ts";
 import type { MemoryLedger } from "./tables.ts";
@@ -55,14 +55,14 @@ export class MemoryTables implements WithoutPromises<Tables> {
     table: T,
     range: EntryRange,
     columns?: readonly C[],
-  ): readonly Pick<TableEntry<T>, C>[] {
+  ): readonly Pick<Entry<T>, C>[] {
     const { after, through, limit } = range;
     const isWithin = (key: EntryKey): boolean =>
       (after === undefined || compare(key, after) > 0) && (through === undefined || compare(key, through) <= 0);
     // The rows are in their order already, and many.
     const [from = 0] = table === "receipts" ? (after ?? []) : [];
     const all = table === "receipts" ? sliceOf(this.#tables.rows, Math.max(Number(from), 0), 1) : this.#entries(table);
-    const entries = (all as readonly TableEntry<T>[]).map((entry) => ({ entry, key: keyIn(table, entry) }));
+    const entries = (all as readonly Entry<T>[]).map((entry) => ({ entry, key: keyIn(table, entry) }));
     const within = entries.filter(({ key }) => isWithin(key)).toSorted((one, other) => compare(one.key, other.key));
     return within.slice(0, limit).map(({ entry }) => selectColumns(entry, columns));
   }
@@ -71,7 +71,7 @@ export class MemoryTables implements WithoutPromises<Tables> {
     table: T,
     keys: readonly EntryKey[],
     columns?: readonly C[],
-  ): readonly (Pick<TableEntry<T>, C> | undefined)[] {
+  ): readonly (Pick<Entry<T>, C> | undefined)[] {
     const find = this.#finder(table);
     return keys.map((key) => {
       const entry = find(key);
@@ -79,7 +79,7 @@ export class MemoryTables implements WithoutPromises<Tables> {
     });
   }
 
-  where<T extends TableName>(table: T, column: Column<T>, values: readonly ColumnValue[]): readonly TableEntry<T>[] {
+  where<T extends TableName>(table: T, column: Column<T>, values: readonly Cell[]): readonly Entry<T>[] {
     const find = this.#finder(table);
     if (keyOf(table).join() === column) return values.flatMap((value) => find([value]) ?? []);
     const found = Map.groupBy(this.#entries(table), (entry): unknown => entry[column]);
@@ -87,11 +87,11 @@ export class MemoryTables implements WithoutPromises<Tables> {
   }
 
   /** Finds entries by their keys. */
-  #finder<T extends TableName>(table: T): (key: EntryKey) => TableEntry<T> | undefined {
+  #finder<T extends TableName>(table: T): (key: EntryKey) => Entry<T> | undefined {
     const { kept, rows } = this.#tables;
     const find = (key: EntryKey): unknown =>
       table === "receipts" ? rows[Number(key[0]) - 1] : kept[table as keyof typeof kept].get(keyText(key));
-    if (table === "receipts" || table in kept) return (key) => find(key) as TableEntry<T> | undefined;
+    if (table === "receipts" || table in kept) return (key) => find(key) as Entry<T> | undefined;
     const found = new Map(this.#entries(table).map((entry) => [keyText(keyIn(table, entry)), entry]));
     return (key) => found.get(keyText(key));
   }
@@ -113,7 +113,7 @@ export class MemoryTables implements WithoutPromises<Tables> {
     );
   }
 
-  #entries<T extends TableName>(table: T): readonly TableEntry<T>[] {
+  #entries<T extends TableName>(table: T): readonly Entry<T>[] {
     const { counters, rows } = this.#tables;
     const all: Readonly<Partial<Record<TableName, () => Iterable<unknown>>>> = {
       receipts: () => rows,
@@ -121,7 +121,7 @@ export class MemoryTables implements WithoutPromises<Tables> {
       ...counters.entries,
     };
     const entries = all[table]?.() ?? this.#tables.kept[table as keyof MemoryLedger["kept"]].values();
-    return [...entries] as readonly TableEntry<T>[];
+    return [...entries] as readonly Entry<T>[];
   }
 
   find({ before, from = 1, limit, ...query }: RowQuery): RowSlice {
@@ -151,7 +151,7 @@ export class MemoryTables implements WithoutPromises<Tables> {
     const waiting = [...kept.approvals.values()].filter(
       ({ status, ends }) => status === "pending" && (ends ?? 0) > now,
     );
-    const isLate = ({ seq, ends }: TableEntry<"approvals">): boolean =>
+    const isLate = ({ seq, ends }: Entry<"approvals">): boolean =>
       2 * now - (ends ?? 0) > (parseLeaf(rows[seq - 1]?.leaf ?? "")?.at ?? Infinity);
     return { calls: waiting.length, late: waiting.filter(isLate).length };
   }
@@ -166,7 +166,7 @@ function selectColumns<Any, C extends keyof Any>(entry: Any, columns: readonly C
 /** The approvals that fit, with the rows that asked. */
 export function keptApprovals(
   { kept, rows }: MemoryLedger,
-  isWanted: (approval: TableEntry<"approvals">) => boolean,
+  isWanted: (approval: Entry<"approvals">) => boolean,
 ): readonly KeptApproval[] {
   return [...kept.approvals.values()].filter(isWanted).flatMap(({ seq, record }) => {
     const row = rows[seq - 1];

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import type { StoredRow } from "../../../core/src/record/entry/row.ts";
-import { keyIn, keyText, type TableEntry } from "../../../gate/src/ledger/engine.ts";
+import { keyIn, keyText, type Entry } from "../../../gate/src/ledger/engine.ts";
 import { CounterTables } from "./counter-tables.ts";
 
 type KeptEntries = {
-  readonly [T in "approvals" | "contracts" | "nodes" | "outcomes" | "repeats"]: Map<string, TableEntry<T>>;
+  readonly [T in "approvals" | "contracts" | "nodes" | "outcomes" | "repeats"]: Map<string, Entry<T>>;
 };
 
 /** What a ledger in memory consists of. It can be opened again after a close. */
@@ -40,8 +40,8 @@ export class MemoryLedger {
     return this.rows.at(-1);
   }
 
-  keep<T extends keyof KeptEntries>(table: T, entry: TableEntry<T>): void {
-    const kept: Map<string, TableEntry<T>> = this.kept[table];
+  keep<T extends keyof KeptEntries>(table: T, entry: Entry<T>): void {
+    const kept: Map<string, Entry<T>> = this.kept[table];
     kept.set(keyText(keyIn(table, entry)), entry);
   }
 }

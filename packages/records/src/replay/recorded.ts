@@ -38,7 +38,6 @@ export interface ReceiptCheck {
 
 /** The recorded trace of a decision. */
 export interface RecordedTrace {
-  /** The counters that were read, with their values. */
   readonly counters: Readonly<Record<string, string>>;
   /** The rules that fired. */
   readonly fired: readonly string[];

@@ -6,7 +6,7 @@ import {
   type LedgerHistory,
   type ObservedHead,
 } from "../../../gate/src/ledger/mod.ts";
-import type { LedgerMistake } from "../../../core/src/record/entry/mod.ts";
+import type { Mistake } from "../../../core/src/record/entry/mod.ts";
 import { rootAt } from "../../../core/src/record/tree/mod.ts";
 import type { LedgerSource } from "../../../gate/src/cli/ledger-source.ts";
 import { areOthersNamed, othersOf } from "../../../gate/src/cli/others.ts";
@@ -71,7 +71,7 @@ async function compareHeads(
 async function brokenBy(
   { kind, head: { by, root = "", seq } }: Divergence,
   { hashes, rows }: LedgerHistory,
-): Promise<LedgerMistake> {
+): Promise<Mistake> {
   if (kind === "forked") {
     const problem = `the root of the tree is not the one that the ${by} has seen`;
     return { seq, problem, expected: root, found: (await rootAt(hashes, seq)).toString("base64") };

@@ -173,8 +173,9 @@ function addStop(program: Command): void {
       .option("--pin <file>", "without a gate: the head pin, if it is not in the folder (SVC_PIN)")
       .addHelpText(
         "after",
-        "\nA stop is in force in every mode, on every gate of the ledger, and after a restart. A stop at the root of every call or of tools" +
-          "\nis in force in each tenant too. With --url, a key of scope approve may set a stop; only a key of scope admin lifts one." +
+        "\nA stop is in force in every mode, on every gate of the ledger, and after a restart. At the root, a stop of every call" +
+          "\nor of tools is in force in each tenant too. With --url, a key of scope approve may set a stop, and only a key of scope" +
+          "\nadmin lifts one." +
           "\nUses the gate that serves the data folder, or the ledger directly if no gate does." +
           "\nExit code 0: done. 2: refused, and nothing changed." +
           "\n\nExample:\n  svc-gate stop --why 'the agent pays the wrong people'\n  svc-gate stop --lift",

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { createPrivateKey, createPublicKey, hash, sign, verify } from "node:crypto";
 import { suite, test } from "node:test";
-import { emptyRoot, Frontier, isConsistent, isIncluded } from "../../../../packages/core/src/record/tree/merkle.ts";
+import { emptyRoot, Frontier, isIncluded } from "../../../../packages/core/src/record/tree/merkle.ts";
 import {
   openNote,
   parseVerifierKey,
@@ -14,6 +14,7 @@ import {
   verifierKey,
   verifySignature,
 } from "../../../../packages/core/src/record/tree/note.ts";
+import { isConsistent } from "../../../support/tree-proofs.ts";
 import { control } from "../../../support/controls/control.ts";
 import { readVector } from "../../../support/third-party/vectors.ts";
 

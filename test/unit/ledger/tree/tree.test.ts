@@ -10,13 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { openCheckpoint } from "../../../../packages/core/src/record/tree/checkpoint.ts";
-import {
-  emptyRoot,
-  Frontier,
-  isConsistent,
-  isIncluded,
-  nodeHash,
-} from "../../../../packages/core/src/record/tree/merkle.ts";
+import { emptyRoot, Frontier, isIncluded, nodeHash } from "../../../../packages/core/src/record/tree/merkle.ts";
 import { parseVerifierKey, verifierKey } from "../../../../packages/core/src/record/tree/note.ts";
 import { proofText, verifyProof } from "../../../../packages/core/src/record/tree/proof-file.ts";
 import {
@@ -34,12 +28,12 @@ import {
   levelSize,
   parseBundle,
   parseTilePath,
-  readerOfTiles,
   rootAt,
   tilePath,
   tilesOf,
   type HashReader,
 } from "../../../../packages/core/src/record/tree/tiles.ts";
+import { isConsistent, readerOfTiles } from "../../../support/tree-proofs.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);

@@ -1,24 +1,24 @@
 import { didYouMean } from "../../wire/mod.ts";
 import { readSpanText, type Checker } from "./checker.ts";
 import { macros, type Core, type Macro } from "../core/core.ts";
-import { pathOf, same, type CheckedExpression, type Facts } from "./facts.ts";
+import { pathOf, same, type TypedCore, type Facts } from "./facts.ts";
 import { leftOut } from "./left-out.ts";
 import { readMember } from "./members.ts";
 import { isName } from "./names.ts";
 import type { ContractFunction } from "../core/function.ts";
 import { EvaluationError } from "../value/rational.ts";
 import type { CallSyntax, MemberSyntax, Syntax } from "../text/syntax.ts";
-import { boolean, broken, join, makeListType, string, typeText, type Type } from "../value/type.ts";
+import { boolean, broken, join, listType, string, typeText, type Type } from "../value/type.ts";
 
 /** Checks `has`, the macros over lists, and `orValue`, which look like calls. Undefined for a call of a function. */
-export function checkMacro(checker: Checker, call: CallSyntax, facts: Facts): CheckedExpression | undefined {
+export function checkMacro(checker: Checker, call: CallSyntax, facts: Facts): TypedCore | undefined {
   if (call.target === undefined) return call.name === "has" ? checkHas(checker, call, facts) : undefined;
   if ((macros as readonly string[]).includes(call.name)) return checkFold(checker, call, call.target, facts);
   if (call.name === "orValue" || call.name === "hasValue") return checkOptional(checker, call, call.target, facts);
   return undefined;
 }
 
-function checkHas(checker: Checker, call: CallSyntax, facts: Facts): CheckedExpression {
+function checkHas(checker: Checker, call: CallSyntax, facts: Facts): TypedCore {
   const { args, span } = call;
   const [argument] = args;
   const member = args.length === 1 && argument !== undefined ? memberIn(argument) : undefined;
@@ -51,7 +51,7 @@ function memberIn(syntax: Syntax): MemberSyntax | undefined {
   return { kind: "member", of, name: at.value, span, nameSpan: span, optional: false };
 }
 
-function checkFold(checker: Checker, call: CallSyntax, target: Syntax, facts: Facts): CheckedExpression {
+function checkFold(checker: Checker, call: CallSyntax, target: Syntax, facts: Facts): TypedCore {
   const macro = call.name as Macro;
   const range = checker.check(target, facts).core;
   const [variable, ...bodies] = call.args;
@@ -88,9 +88,9 @@ function checkFold(checker: Checker, call: CallSyntax, target: Syntax, facts: Fa
     if (test !== undefined) checker.demand(test, "boolean", `the condition of \`${macro}\``);
     const type =
       macro === "filter"
-        ? makeListType(item, maxItems(range.type))
+        ? listType(item, maxItems(range.type))
         : macro === "map"
-          ? makeListType(body?.type ?? broken, maxItems(range.type))
+          ? listType(body?.type ?? broken, maxItems(range.type))
           : boolean;
     return same({ op: "fold", macro, range, slot, test, body, type, span: call.span }, facts);
   });
@@ -106,7 +106,7 @@ function maxItems(type: Type): number | undefined {
   return type.kind === "list" ? type.maxItems : undefined;
 }
 
-function checkOptional(checker: Checker, call: CallSyntax, target: Syntax, facts: Facts): CheckedExpression {
+function checkOptional(checker: Checker, call: CallSyntax, target: Syntax, facts: Facts): TypedCore {
   const of = checker.check(target, facts).core;
   const args = call.args.map((arg) => checker.check(arg, facts).core);
   if (of.type.kind === "broken") return same({ op: "broken", type: broken, span: call.span }, facts);
@@ -158,7 +158,7 @@ const optionalFunctions: Readonly<Record<"orValue" | "hasValue", ContractFunctio
 };
 
 /** Checks a call of a function in the table, as a method or alone. */
-export function checkCall(checker: Checker, call: CallSyntax, facts: Facts): CheckedExpression {
+export function checkCall(checker: Checker, call: CallSyntax, facts: Facts): TypedCore {
   const space = call.target?.kind === "name" && !isName(checker, call.target.name) ? call.target.name : "";
   if (namespaces.has(space)) {
     const message = `\`${space}.${call.name}\` is not part of the contract language`;
@@ -213,12 +213,7 @@ interface FoundCall {
   readonly args: readonly Core[];
 }
 
-function bindCall(
-  checker: Checker,
-  { name, span }: CallSyntax,
-  { entry, args }: FoundCall,
-  facts: Facts,
-): CheckedExpression {
+function bindCall(checker: Checker, { name, span }: CallSyntax, { entry, args }: FoundCall, facts: Facts): TypedCore {
   checker.scope.calls?.add(entry);
   const literals = args.map((arg) => (arg.op === "constant" ? arg.value : undefined));
   const literal = literals.at(-1);
@@ -244,7 +239,7 @@ function bindCall(
   return same({ op: "call", entry, args, type: entry.result, span }, facts);
 }
 
-function unknownFunction(checker: Checker, call: CallSyntax, facts: Facts): CheckedExpression {
+function unknownFunction(checker: Checker, call: CallSyntax, facts: Facts): TypedCore {
   const { name, nameSpan: span } = call;
   const hint = leftOut.get(name);
   if (hint !== undefined)

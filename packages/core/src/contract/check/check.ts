@@ -3,7 +3,7 @@ import { untypedHint, type Checker } from "./checker.ts";
 import { walk, type Core } from "../core/core.ts";
 import type { DiagnosticCode } from "../text/diagnostic-codes.ts";
 import type { Report } from "../text/diagnostic.ts";
-import { same, type CheckedExpression, type Facts, type FactSpan } from "./facts.ts";
+import { same, type TypedCore, type Facts, type FactSpan } from "./facts.ts";
 import { checkList, checkLiteral, checkMap } from "./literals.ts";
 import { checkIndex, checkMember } from "./members.ts";
 import { checkName } from "./names.ts";
@@ -13,7 +13,7 @@ import type { Syntax } from "../text/syntax.ts";
 import { broken, typeText, type Type } from "../value/type.ts";
 
 /** Checks an expression in a scope with the facts proven so far. All problems go to the scope's report. */
-export function checkExpression(syntax: Syntax, scope: Scope, facts: Facts): CheckedExpression {
+export function checkExpression(syntax: Syntax, scope: Scope, facts: Facts): TypedCore {
   const known = scope.report.size;
   const checked = new ExpressionChecker(scope).check(syntax, facts);
   if (scope.report.size === known) checkMemories(checked.core, scope.report);
@@ -21,7 +21,7 @@ export function checkExpression(syntax: Syntax, scope: Scope, facts: Facts): Che
 }
 
 /** Checks an expression that must evaluate to true or false. */
-export function checkCondition(syntax: Syntax, scope: Scope, facts: Facts): CheckedExpression {
+export function checkCondition(syntax: Syntax, scope: Scope, facts: Facts): TypedCore {
   const known = scope.report.size;
   const checker = new ExpressionChecker(scope);
   const checked = checker.check(syntax, facts);
@@ -62,7 +62,7 @@ class ExpressionChecker implements Checker {
     this.#slots = this.variables.size;
   }
 
-  check(syntax: Syntax, facts: Facts): CheckedExpression {
+  check(syntax: Syntax, facts: Facts): TypedCore {
     const tooLarge = this.#tooLarge();
     if (tooLarge !== undefined) {
       const [message, hint] = tooLarge;
@@ -95,7 +95,7 @@ class ExpressionChecker implements Checker {
     ];
   }
 
-  #check(syntax: Syntax, facts: Facts): CheckedExpression {
+  #check(syntax: Syntax, facts: Facts): TypedCore {
     switch (syntax.kind) {
       case "literal":
         return checkLiteral(syntax, facts);
@@ -124,7 +124,7 @@ class ExpressionChecker implements Checker {
     }
   }
 
-  refuse({ span, facts }: FactSpan, code: DiagnosticCode, message: string, hint?: string): CheckedExpression {
+  refuse({ span, facts }: FactSpan, code: DiagnosticCode, message: string, hint?: string): TypedCore {
     this.scope.report.add(code, span, message, hint);
     return same({ op: "broken", type: broken, span }, facts);
   }
@@ -150,7 +150,7 @@ class ExpressionChecker implements Checker {
     return result;
   }
 
-  checkLet(name: string, definition: Syntax, place: FactSpan): CheckedExpression {
+  checkLet(name: string, definition: Syntax, place: FactSpan): TypedCore {
     this.scope.used?.add(definition);
     if (this.#open.includes(name)) return this.refuse(place, "let-cycle", `\`${name}\` is defined by itself`);
     this.#open.push(name);

@@ -8,7 +8,7 @@ import type { Span } from "../text/diagnostic.ts";
 export type Facts = ReadonlySet<string>;
 
 /** A checked expression, and the facts that hold after it evaluated to true or to false. */
-export interface CheckedExpression {
+export interface TypedCore {
   readonly core: Core;
   readonly whenTrue: Facts;
   readonly whenFalse: Facts;
@@ -20,7 +20,7 @@ export interface FactSpan {
   readonly facts: Facts;
 }
 
-export function same(core: Core, facts: Facts): CheckedExpression {
+export function same(core: Core, facts: Facts): TypedCore {
   return { core, whenTrue: facts, whenFalse: facts };
 }
 
@@ -45,7 +45,7 @@ export function nullFacts(
   operator: "==" | "!=",
   [left, right]: readonly [Core, Core],
   facts: Facts,
-): CheckedExpression {
+): TypedCore {
   const [value, other] = left.type.kind === "null" ? [right, left] : [left, right];
   const path = other.type.kind === "null" && value.op !== "root" ? ownPath(value) : undefined;
   if (path === undefined) return same(core, facts);

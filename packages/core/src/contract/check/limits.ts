@@ -2,7 +2,7 @@ import { didYouMean } from "../../wire/mod.ts";
 import type { Report } from "../text/diagnostic.ts";
 import { documentKeys } from "../text/document-keys.ts";
 import { compare, isExact, type Exact } from "../value/rational.ts";
-import { boolean, join, makeListType, number, size, string, typeText, type Type } from "../value/type.ts";
+import { boolean, join, listType, number, size, string, typeText, type Type } from "../value/type.ts";
 import { isList, show, type Value } from "../value/value.ts";
 import { toJson, type YamlMap, type YamlNode } from "../text/yaml.ts";
 
@@ -113,7 +113,7 @@ function limitType(value: Value): Type {
   if (isExact(value)) return compare(value, 0) >= 0 ? size : number;
   if (isList(value)) {
     const of = value.map(limitType).reduce<Type | undefined>((a, b) => (a === undefined ? b : join(a, b)), undefined);
-    return makeListType(of ?? string, value.length);
+    return listType(of ?? string, value.length);
   }
   return typeof value === "boolean" ? boolean : string;
 }

@@ -1,11 +1,11 @@
 import type { Checker } from "./checker.ts";
-import { same, type CheckedExpression, type Facts } from "./facts.ts";
+import { same, type TypedCore, type Facts } from "./facts.ts";
 import { isExact } from "../value/rational.ts";
 import type { Syntax } from "../text/syntax.ts";
-import { any, boolean, broken, join, makeListType, string, typeText, type Field, type Type } from "../value/type.ts";
+import { any, boolean, broken, join, listType, string, typeText, type Field, type Type } from "../value/type.ts";
 import { isList, type Value } from "../value/value.ts";
 
-export function checkLiteral({ value, span }: Syntax & { kind: "literal" }, facts: Facts): CheckedExpression {
+export function checkLiteral({ value, span }: Syntax & { kind: "literal" }, facts: Facts): TypedCore {
   return same({ op: "constant", value, type: literalType(value), span }, facts);
 }
 
@@ -14,10 +14,10 @@ function literalType(value: Value): Type {
   if (typeof value === "boolean") return boolean;
   if (typeof value === "string") return string;
   if (isExact(value)) return { kind: "number", notNegative: true };
-  return isList(value) ? makeListType(any) : any;
+  return isList(value) ? listType(any) : any;
 }
 
-export function checkList(checker: Checker, syntax: Syntax & { kind: "list" }, facts: Facts): CheckedExpression {
+export function checkList(checker: Checker, syntax: Syntax & { kind: "list" }, facts: Facts): TypedCore {
   const items = syntax.items.map((item) => checker.check(item, facts).core);
   let of = items[0]?.type ?? any;
   for (const item of items) {
@@ -31,10 +31,10 @@ export function checkList(checker: Checker, syntax: Syntax & { kind: "list" }, f
       );
     of = joined ?? broken;
   }
-  return same({ op: "list", items, type: makeListType(of, items.length), span: syntax.span }, facts);
+  return same({ op: "list", items, type: listType(of, items.length), span: syntax.span }, facts);
 }
 
-export function checkMap(checker: Checker, syntax: Syntax & { kind: "map" }, facts: Facts): CheckedExpression {
+export function checkMap(checker: Checker, syntax: Syntax & { kind: "map" }, facts: Facts): TypedCore {
   const entries = syntax.entries.map(
     ([key, value]) => [checker.check(key, facts).core, checker.check(value, facts).core] as const,
   );

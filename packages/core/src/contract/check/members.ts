@@ -2,13 +2,13 @@ import { didYouMean } from "../../wire/mod.ts";
 import { readSpanText, untypedHint, type Checker } from "./checker.ts";
 import type { Core } from "../core/core.ts";
 import type { Span } from "../text/diagnostic.ts";
-import { pathOf, same, type CheckedExpression, type Facts } from "./facts.ts";
+import { pathOf, same, type TypedCore, type Facts } from "./facts.ts";
 import { checkLongName } from "./names.ts";
 import type { MemberSyntax, Syntax } from "../text/syntax.ts";
 import { broken, string, typeText } from "../value/type.ts";
 
 /** Checks `value.name` and `value.?name`. */
-export function checkMember(checker: Checker, syntax: MemberSyntax, facts: Facts): CheckedExpression {
+export function checkMember(checker: Checker, syntax: MemberSyntax, facts: Facts): TypedCore {
   const named = checkLongName(checker, syntax, facts);
   return named ?? readMember(checker, checker.check(syntax.of, facts).core, syntax, facts);
 }
@@ -17,7 +17,7 @@ export function checkMember(checker: Checker, syntax: MemberSyntax, facts: Facts
 type MemberAccess = Omit<MemberSyntax, "kind" | "of">;
 
 /** Reads a member of a checked value, which must be declared and must be present. */
-export function readMember(checker: Checker, of: Core, access: MemberAccess, facts: Facts): CheckedExpression {
+export function readMember(checker: Checker, of: Core, access: MemberAccess, facts: Facts): TypedCore {
   const { name, span, nameSpan, optional } = access;
   const type = of.type.kind === "optional" && optional ? of.type.of : of.type;
   if (type.kind === "broken") return same({ op: "broken", type: broken, span }, facts);
@@ -57,7 +57,7 @@ export function readMember(checker: Checker, of: Core, access: MemberAccess, fac
 }
 
 /** Checks `value[at]` and `value[?at]`. */
-export function checkIndex(checker: Checker, syntax: Syntax & { kind: "index" }, facts: Facts): CheckedExpression {
+export function checkIndex(checker: Checker, syntax: Syntax & { kind: "index" }, facts: Facts): TypedCore {
   const { span, optional } = syntax;
   const of = checker.check(syntax.of, facts).core;
   const at = checker.check(syntax.at, facts).core;

@@ -2,12 +2,12 @@ import { didYouMean } from "../../wire/mod.ts";
 import type { Checker } from "./checker.ts";
 import { reservedName } from "../core/counter.ts";
 import { roots, type Core, type Root } from "../core/core.ts";
-import { same, type CheckedExpression, type Facts, type FactSpan } from "./facts.ts";
+import { same, type TypedCore, type Facts, type FactSpan } from "./facts.ts";
 import type { MemberSyntax } from "../text/syntax.ts";
 import { boolean, memory, size, string } from "../value/type.ts";
 
 /** Checks a name alone: a variable, a name under `let:`, or a root such as `input`. */
-export function checkName(checker: Checker, name: string, place: FactSpan): CheckedExpression {
+export function checkName(checker: Checker, name: string, place: FactSpan): TypedCore {
   const { scope, variables } = checker;
   const { span, facts } = place;
   const variable = variables.get(name);
@@ -65,7 +65,7 @@ export function checkName(checker: Checker, name: string, place: FactSpan): Chec
  * Checks a name of two or three words: `limits.name`, `counters.name` and its `held`, `session.present`. Undefined for a
  * member of a value.
  */
-export function checkLongName(checker: Checker, syntax: MemberSyntax, facts: Facts): CheckedExpression | undefined {
+export function checkLongName(checker: Checker, syntax: MemberSyntax, facts: Facts): TypedCore | undefined {
   const { of, name, span, nameSpan } = syntax;
   if (of.kind !== "name") return checkHeld(checker, syntax, facts);
   const { scope, variables } = checker;
@@ -102,7 +102,7 @@ export function checkLongName(checker: Checker, syntax: MemberSyntax, facts: Fac
 }
 
 /** `counters.name.held`; undefined for any other member. */
-function checkHeld(checker: Checker, syntax: MemberSyntax, facts: Facts): CheckedExpression | undefined {
+function checkHeld(checker: Checker, syntax: MemberSyntax, facts: Facts): TypedCore | undefined {
   const { of, name, span, nameSpan, optional } = syntax;
   if (name !== "held" || optional || of.kind !== "member" || of.of.kind !== "name") return undefined;
   if (of.of.name !== "counters" || checker.variables.has("counters")) return undefined;
@@ -119,12 +119,12 @@ function checkHeld(checker: Checker, syntax: MemberSyntax, facts: Facts): Checke
   );
 }
 
-function refuseUnknown(checker: Checker, what: "limit" | "counter", name: string, place: FactSpan): CheckedExpression {
+function refuseUnknown(checker: Checker, what: "limit" | "counter", name: string, place: FactSpan): TypedCore {
   const hint = didYouMean(name, checker.scope[`${what}s`]?.keys() ?? [], `declare it under \`${what}s:\``);
   return checker.refuse(place, `unknown-${what}`, `there is no ${what} \`${name}\``, hint);
 }
 
-function refuseNotHere(checker: Checker, name: string, place: FactSpan): CheckedExpression {
+function refuseNotHere(checker: Checker, name: string, place: FactSpan): TypedCore {
   return checker.refuse(
     place,
     "not-here",

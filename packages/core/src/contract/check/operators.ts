@@ -1,14 +1,14 @@
 import { untypedHint, type Checker } from "./checker.ts";
 import type { Core } from "../core/core.ts";
 import type { Report } from "../text/diagnostic.ts";
-import { intersect, nullFacts, pathOf, same, type CheckedExpression, type Facts } from "./facts.ts";
+import { intersect, nullFacts, pathOf, same, type TypedCore, type Facts } from "./facts.ts";
 import { isExact, negate as negateExact } from "../value/rational.ts";
 import type { BinarySyntax, Syntax } from "../text/syntax.ts";
-import { boolean, broken, comparable, isKey, isUntyped, join, makeListType, number, typeText } from "../value/type.ts";
+import { boolean, broken, comparable, isKey, isUntyped, join, listType, number, typeText } from "../value/type.ts";
 import type { Type } from "../value/type.ts";
 
 /** Checks an operator between two operands: `+ - * / %`, comparisons, `in`, `&&` and `||`. */
-export function checkBinary(checker: Checker, syntax: BinarySyntax, facts: Facts): CheckedExpression {
+export function checkBinary(checker: Checker, syntax: BinarySyntax, facts: Facts): TypedCore {
   const { operator, span } = syntax;
   if (operator === "&&" || operator === "||") return checkLogic(checker, syntax, facts);
   const left = checker.check(syntax.left, facts).core;
@@ -107,7 +107,7 @@ type ListOperandType = Type & { readonly kind: "list" };
 function joinListTypes(a: ListOperandType, b: ListOperandType): Type | undefined {
   const of = a.maxItems === 0 ? b.of : b.maxItems === 0 ? a.of : join(a.of, b.of);
   if (of === undefined) return undefined;
-  return makeListType(of, a.maxItems === undefined || b.maxItems === undefined ? undefined : a.maxItems + b.maxItems);
+  return listType(of, a.maxItems === undefined || b.maxItems === undefined ? undefined : a.maxItems + b.maxItems);
 }
 
 function arithmeticHint(a: Type, b: Type): string | undefined {
@@ -123,7 +123,7 @@ function optionalHint({ type }: Core): string | undefined {
   return type.kind === "optional" ? "give a default: `.orValue(default)`" : undefined;
 }
 
-function checkLogic(checker: Checker, syntax: BinarySyntax, facts: Facts): CheckedExpression {
+function checkLogic(checker: Checker, syntax: BinarySyntax, facts: Facts): TypedCore {
   const and = syntax.operator === "&&";
   const left = checker.check(syntax.left, facts);
   const right = checker.check(syntax.right, and ? left.whenTrue : left.whenFalse);
@@ -134,11 +134,7 @@ function checkLogic(checker: Checker, syntax: BinarySyntax, facts: Facts): Check
     : { core, whenTrue: intersect(left.whenTrue, right.whenTrue), whenFalse: right.whenFalse };
 }
 
-export function checkConditional(
-  checker: Checker,
-  syntax: Syntax & { kind: "conditional" },
-  facts: Facts,
-): CheckedExpression {
+export function checkConditional(checker: Checker, syntax: Syntax & { kind: "conditional" }, facts: Facts): TypedCore {
   const test = checker.check(syntax.test, facts);
   checker.demand(test.core, "boolean", "the condition before `?`");
   const yes = checker.check(syntax.yes, test.whenTrue);
@@ -159,7 +155,7 @@ export function checkConditional(
   };
 }
 
-export function checkUnary(checker: Checker, syntax: Syntax & { kind: "unary" }, facts: Facts): CheckedExpression {
+export function checkUnary(checker: Checker, syntax: Syntax & { kind: "unary" }, facts: Facts): TypedCore {
   const { core, whenTrue, whenFalse } = checker.check(syntax.operand, facts);
   const { span } = syntax;
   if (syntax.operator === "!") {

@@ -24,7 +24,6 @@ export interface Scope {
   readonly bindings?: ReadonlyMap<string, { readonly slot: number; readonly type: Type }>;
   /** Collects the `let:` definitions that are used. */
   readonly used?: Set<Syntax>;
-  /** Collects the functions that are called. */
   readonly calls?: Set<ContractFunction>;
   /** Observes every evaluation, for `explain` and coverage. */
   readonly probe?: Probe | undefined;

@@ -38,7 +38,6 @@ export interface PolicySet {
   readonly counters: readonly Counter[];
   /** The members that are separate parts of the evidence. */
   readonly sensitive: SensitiveNames;
-  /** The settings of all approvals. */
   readonly approvals: ApprovalSettings;
   /** The functions that its conditions call. */
   readonly functions: ReadonlySet<ContractFunction>;

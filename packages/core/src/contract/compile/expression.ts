@@ -8,18 +8,7 @@ import { compare, EvaluationError, isExact } from "../value/rational.ts";
 import type { ContractFunction } from "../core/function.ts";
 import { newBudget } from "../check/scope.ts";
 import { spellValue } from "../text/spell.ts";
-import {
-  any,
-  boolean,
-  join,
-  makeListType,
-  number,
-  size,
-  string,
-  typeText,
-  type Field,
-  type Type,
-} from "../value/type.ts";
+import { any, boolean, join, listType, number, size, string, typeText, type Field, type Type } from "../value/type.ts";
 import { isList, show, type Value } from "../value/value.ts";
 
 /** One expression outside a contract, with names for values: `explain` shows operands with it. */
@@ -89,7 +78,7 @@ function typeOf(value: Json): Type {
   if (isList(value)) {
     const [first, ...rest] = value.map(typeOf);
     const of = rest.reduce<Type>((joined, next) => join(joined, next) ?? any, first ?? any);
-    return makeListType(of, value.length);
+    return listType(of, value.length);
   }
   const fields = [...value].map(([name, member]): [string, Field] => [name, { type: typeOf(member), required: true }]);
   const others = fields.map(([, { type }]) => type).reduce<Type>((a, b) => (a === any ? b : (join(a, b) ?? any)), any);

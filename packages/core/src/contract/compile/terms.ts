@@ -7,7 +7,6 @@ import type { Field, RecordType, Type } from "../value/type.ts";
 import type { YamlScalar } from "../text/yaml.ts";
 import { pathNames, readPath } from "../../wire/mod.ts";
 
-/** The settings of all approvals. */
 export interface ApprovalSettings {
   /** True if a person may approve a call that a key of the same person asked. */
   readonly self: boolean;

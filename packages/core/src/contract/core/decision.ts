@@ -23,7 +23,6 @@ export interface Decision {
   readonly fired: readonly string[];
   /** The rules that could not be evaluated, and why. */
   readonly errors: readonly (readonly [rule: string, message: string])[];
-  /** The counters that were read, with their values. */
   readonly read: readonly (readonly [counter: string, value: string])[];
   /** The results of the rules in `mode: observe`: those that fired, or could not be evaluated. */
   readonly observed: readonly Observation[];

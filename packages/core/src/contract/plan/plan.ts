@@ -322,11 +322,11 @@ function planMap(entries: readonly (readonly [Plan, Plan])[]): Plan {
 function planBinary(operator: BinaryOperator, left: Plan, right: Plan): Plan {
   switch (operator) {
     case "==":
-      return (context) => runCharged(context, left(context), right(context), equals);
+      return (context) => charge(context, left(context), right(context), equals);
     case "!=":
-      return (context) => !runCharged(context, left(context), right(context), equals);
+      return (context) => !charge(context, left(context), right(context), equals);
     case "in":
-      return (context) => runCharged(context, left(context), right(context), isIn);
+      return (context) => charge(context, left(context), right(context), isIn);
     case "<":
       return (context) => order(context, left(context), right(context)) < 0;
     case "<=":
@@ -336,9 +336,9 @@ function planBinary(operator: BinaryOperator, left: Plan, right: Plan): Plan {
     case ">=":
       return (context) => order(context, left(context), right(context)) >= 0;
     case "+":
-      return (context) => runCharged(context, left(context), right(context), plus);
+      return (context) => charge(context, left(context), right(context), plus);
     case "-":
-      return (context) => runCharged(context, left(context), right(context), minus);
+      return (context) => charge(context, left(context), right(context), minus);
     case "*":
       return planArithmetic(left, right, multiply, exactSteps);
     case "/":
@@ -360,12 +360,7 @@ function planArithmetic(left: Plan, right: Plan, run: (a: Exact, b: Exact) => Ex
 }
 
 /** Charges the steps of an operator before it runs: plain numbers cost nothing beyond their own step. */
-function runCharged<Result>(
-  context: EvaluationContext,
-  a: Value,
-  b: Value,
-  run: (a: Value, b: Value) => Result,
-): Result {
+function charge<Result>(context: EvaluationContext, a: Value, b: Value, run: (a: Value, b: Value) => Result): Result {
   if (typeof a !== "number" || typeof b !== "number") spend(context, costOfPair(a, b));
   return run(a, b);
 }

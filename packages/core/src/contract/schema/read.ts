@@ -24,7 +24,7 @@ import {
   boolean,
   broken,
   joinAll,
-  makeListType,
+  listType,
   number,
   size,
   string,
@@ -218,7 +218,7 @@ class SchemaReader {
     if (unique !== undefined && (!scalar || maxItems === undefined)) {
       this.#report.add("schema", unique.key.span, "`uniqueItems` needs `items` of one scalar type and a `maxItems`");
     }
-    return { type: makeListType(schema.type, maxItems), validate: itemsValidator(schema.validate) };
+    return { type: listType(schema.type, maxItems), validate: itemsValidator(schema.validate) };
   }
 
   #reference(node: YamlMap, { value }: YamlEntry): Schema {

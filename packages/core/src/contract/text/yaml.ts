@@ -279,7 +279,6 @@ const ambiguous = new RegExp(
   "i",
 );
 
-/** Converts a YAML node to JSON. */
 export function toJson(node: YamlNode): Json {
   if (node.kind === "scalar") return node.value;
   if (node.kind === "list") return node.items.map(toJson);

@@ -38,7 +38,7 @@ export const memory: Type = { kind: "memory" };
 export const any: Type = { kind: "any" };
 export const broken: Type = { kind: "broken" };
 
-export function makeListType(of: Type, maxItems?: number): Type {
+export function listType(of: Type, maxItems?: number): Type {
   return { kind: "list", of, maxItems };
 }
 
@@ -136,7 +136,7 @@ function joinLists(a: ListType, b: ListType): Type {
   if (a.maxItems === 0) return b;
   if (b.maxItems === 0) return a;
   const bounded = a.maxItems !== undefined && b.maxItems !== undefined;
-  return makeListType(join(a.of, b.of) ?? any, bounded ? Math.max(a.maxItems, b.maxItems) : undefined);
+  return listType(join(a.of, b.of) ?? any, bounded ? Math.max(a.maxItems, b.maxItems) : undefined);
 }
 
 /** The properties that both types share: a member is required if both require it, and typed if both agree. */
@@ -163,7 +163,7 @@ export function isUntyped(type: Type): boolean {
 }
 
 /** A record whose members are all present: the result of a parser. */
-export function makeRecordType(fields: Readonly<Record<string, Type>>): RecordType {
+export function recordType(fields: Readonly<Record<string, Type>>): RecordType {
   const entries = Object.entries(fields).map(([name, type]) => [name, { type, required: true }] as const);
   return { kind: "record", fields: new Map(entries), others: undefined, open: false };
 }

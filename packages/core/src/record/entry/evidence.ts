@@ -212,7 +212,6 @@ export function missingParts(stored: StoredEvidence): readonly PartName[] {
 
 const noParts: readonly PartName[] = [];
 
-/** Returns the parts that are not erased. */
 export function presentParts(stored: StoredEvidence): readonly PartName[] {
   return listPartNames(stored, (part) => !isErased(part));
 }

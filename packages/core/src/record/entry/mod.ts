@@ -26,7 +26,7 @@ export { covers, evidenceDigest, missingParts, partText, presentParts, wholeText
 export type { PartName } from "./disclosure.ts";
 export { leafHash, leafKinds, parseLeaf, type Leaf, type LeafKind } from "./leaf.ts";
 export type { Durable, Receipt } from "./receipt.ts";
-export type { LedgerMistake, StoredRow } from "./row.ts";
+export type { Mistake, StoredRow } from "./row.ts";
 export * as grantRows from "./grant-rows.ts";
 export * as outcomeRows from "./outcome-rows.ts";
 export { effectsIn, readCall, readEffects } from "./verifier.ts";

@@ -16,7 +16,7 @@ export interface StoredRow {
 }
 
 /** The first mistake in a ledger. */
-export interface LedgerMistake {
+export interface Mistake {
   readonly seq: number;
   readonly problem: string;
   readonly expected: string;
@@ -43,7 +43,7 @@ export type FindingCode =
   | "root";
 
 /** A mistake with its code, which reports of exports use. */
-export interface Finding extends LedgerMistake {
+export interface Finding extends Mistake {
   readonly code: FindingCode;
 }
 

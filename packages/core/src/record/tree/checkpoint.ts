@@ -6,7 +6,6 @@ import { openNote, parseVerifierKey, type VerifiedSignature, type VerifierKey } 
 export interface Checkpoint {
   /** The ledger's name. */
   readonly origin: string;
-  /** The number of rows. */
   readonly size: number;
   readonly root: Buffer;
 }

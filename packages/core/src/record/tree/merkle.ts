@@ -155,36 +155,6 @@ export function isIncluded({ index, size, leaf, proof, root }: Inclusion): boole
   return last === 0 && areEqual(reached, root);
 }
 
-/** Two trees; the smaller must be the start of the larger. */
-export interface Consistency {
-  readonly from: number;
-  readonly size: number;
-  readonly fromRoot: Uint8Array;
-  readonly root: Uint8Array;
-  readonly proof: readonly Uint8Array[];
-}
-
-/** Verifies a proof of consistency (RFC 9162, section 2.1.4.2). The empty tree is the start of every tree. */
-export function isConsistent({ from, size, fromRoot, root, proof }: Consistency): boolean {
-  if (!isNatural(from) || !isNatural(size) || from > size || ![fromRoot, root, ...proof].every(isHash)) return false;
-  if (from === size) return proof.length === 0 && areEqual(fromRoot, root);
-  if (from === 0) return proof.length === 0 && areEqual(fromRoot, emptyRoot);
-  const [first, ...rest] = Number.isInteger(Math.log2(from)) ? [fromRoot, ...proof] : proof;
-  if (first === undefined) return false;
-  let [at, last] = [from - 1, size - 1];
-  while (at % 2 === 1) [at, last] = [Math.floor(at / 2), Math.floor(last / 2)];
-  let [older, newer] = [first, first];
-  for (const sibling of rest) {
-    if (last === 0) return false;
-    if (at % 2 === 1 || at === last) {
-      [older, newer] = [nodeHash(sibling, older), nodeHash(sibling, newer)];
-      while (at % 2 === 0 && at !== 0) [at, last] = [at / 2, Math.floor(last / 2)];
-    } else newer = nodeHash(newer, sibling);
-    [at, last] = [Math.floor(at / 2), Math.floor(last / 2)];
-  }
-  return last === 0 && areEqual(older, fromRoot) && areEqual(newer, root);
-}
-
 function isNatural(number: number): boolean {
   return Number.isSafeInteger(number) && number >= 0;
 }

@@ -93,7 +93,6 @@ function parseSignature(line: string): NoteSignature | undefined {
   return { name, id: decoded.toString("hex", 0, 4), bytes: decoded.subarray(4) };
 }
 
-/** A verified signature. */
 export interface VerifiedSignature {
   readonly key: VerifierKey;
   readonly signature: NoteSignature;

@@ -1,4 +1,4 @@
-import { hashBytes, nodeHash, perfectRoot, splitOf, tileHeight } from "./merkle.ts";
+import { nodeHash, perfectRoot, splitOf, tileHeight } from "./merkle.ts";
 
 /** The number of hashes of a full tile, and of entries of a full bundle. */
 export const tileWidth = 256;
@@ -130,26 +130,6 @@ export async function consistencyProof(read: HashReader, from: number, size: num
   }
   if (start > 0) proof.push(await rootOf(read, start, end));
   return proof.toReversed();
-}
-
-/** Reads hashes from tiles in any storage. Successive reads of the same tile read it once. */
-export function readerOfTiles(
-  size: number,
-  tile: (wanted: Tile & { readonly level: number }) => Promise<Buffer>,
-): HashReader {
-  let last: { readonly path: string; readonly hashes: Promise<Buffer> } | undefined;
-  return async (level, from, count) => {
-    const index = Math.floor(from / tileWidth);
-    const width = Math.min(tileWidth, levelSize(size, level) - index * tileWidth);
-    const path = tilePath({ level, index, width });
-    if (last?.path !== path) last = { path, hashes: tile({ level, index, width }) };
-    const hashes = await last.hashes;
-    const at = from - index * tileWidth;
-    const found = hashes.subarray(at * hashBytes, (at + count) * hashBytes);
-    if (hashes.length !== width * hashBytes || found.length !== count * hashBytes)
-      throw new Error(`the tile ${path} has ${hashes.length} bytes, not ${width * hashBytes}`);
-    return found;
-  };
 }
 
 /** Returns the bytes of a bundle: each entry after its length, two bytes with the most significant first. */

@@ -1,6 +1,6 @@
 import { openSignedBy } from "./checkpoint.ts";
 import { Frontier, lastUnder, type TreeNode } from "./merkle.ts";
-import type { LedgerMistake } from "../entry/row.ts";
+import type { Mistake } from "../entry/row.ts";
 
 /** A row that was observed outside the ledger. */
 export interface Anchor {
@@ -23,7 +23,7 @@ export class TreeWalk extends Frontier {
   }
 
   /** Returns the mistake if the root over the rows so far differs from the root that an anchor has seen. */
-  anchorMismatch(): LedgerMistake | undefined {
+  anchorMismatch(): Mistake | undefined {
     for (const { seq, root = "", by } of this.#anchors) {
       const broken = seq === this.size ? this.#differs(root, `the ${by} has seen`) : undefined;
       if (broken !== undefined) return broken;
@@ -31,14 +31,14 @@ export class TreeWalk extends Frontier {
     return undefined;
   }
 
-  #differs(expected: string, by: string): LedgerMistake | undefined {
+  #differs(expected: string, by: string): Mistake | undefined {
     const found = this.root().toString("base64");
     const problem = `the root of the tree differs from the root that ${by}`;
     return found === expected ? undefined : { seq: this.size, problem, expected, found };
   }
 
   /** Compares the tree with the stored tree at the last row, and with the checkpoint that a verifier key has signed. */
-  compareStored(stored: Readonly<Record<"checkpoint" | "frontier" | "signer", string>>): LedgerMistake | undefined {
+  compareStored(stored: Readonly<Record<"checkpoint" | "frontier" | "signer", string>>): Mistake | undefined {
     const { frontier, checkpoint, signer } = stored;
     const text = this.text();
     const problem = "the stored tree differs from the tree of the rows";
@@ -55,7 +55,7 @@ export class TreeWalk extends Frontier {
 }
 
 /** Returns the mistake if a stored inner hash differs from the one computed from its rows. */
-export function wrongNode(node: TreeNode, found: string | undefined): LedgerMistake | undefined {
+export function wrongNode(node: TreeNode, found: string | undefined): Mistake | undefined {
   const { level, index, hash } = node;
   const expected = hash.toString("hex");
   if (expected === found) return undefined;

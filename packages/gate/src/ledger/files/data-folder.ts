@@ -53,7 +53,6 @@ export interface LedgerSettings {
   readonly signingKey: string | undefined;
 }
 
-/** The location of a ledger. */
 export interface LedgerLocation {
   /** Created with mode 0700 if it does not exist. */
   readonly folder: string;

@@ -1,10 +1,10 @@
 import { leafHash, parseLeaf } from "../../../../core/src/record/entry/leaf.ts";
 import type { Link } from "../../../../core/src/record/entry/verifier.ts";
 import type { Anchor } from "../../../../core/src/record/tree/walk.ts";
-import type { LedgerMistake, StoredRow } from "../../../../core/src/record/entry/row.ts";
+import type { Mistake, StoredRow } from "../../../../core/src/record/entry/row.ts";
 
 /** Returns the mistake if a row differs from the row that an anchor vouches for. */
-export function anchorMismatch({ seq, hash: found }: Link, anchors: readonly Anchor[]): LedgerMistake | undefined {
+export function anchorMismatch({ seq, hash: found }: Link, anchors: readonly Anchor[]): Mistake | undefined {
   for (const { seq: at, hash: expected = found, by } of anchors)
     if (at === seq && expected !== found)
       return { seq, problem: `the row differs from the row that the ${by} has seen`, expected, found };
@@ -12,7 +12,7 @@ export function anchorMismatch({ seq, hash: found }: Link, anchors: readonly Anc
 }
 
 /** Returns the mistake if the chain ends before a row that an anchor vouches for. */
-export function tooShort({ seq }: Link, anchors: readonly Anchor[]): LedgerMistake | undefined {
+export function tooShort({ seq }: Link, anchors: readonly Anchor[]): Mistake | undefined {
   const anchor = anchors.find((candidate) => candidate.seq > seq);
   if (anchor === undefined) return undefined;
   return {
@@ -30,11 +30,11 @@ export function tooShort({ seq }: Link, anchors: readonly Anchor[]): LedgerMista
  * @param rows the broken row, and the row after it
  */
 export function blame(
-  broken: LedgerMistake,
+  broken: Mistake,
   { seq, hash: found }: Link,
   anchors: readonly Anchor[],
   [row, after]: readonly Pick<StoredRow, "leaf" | "seq">[],
-): LedgerMistake {
+): Mistake {
   if (seq === 0 || broken.seq !== seq + 1 || row?.seq !== broken.seq) return broken;
   const prev = parseLeaf(row.leaf)?.prev;
   const hash = leafHash(row.leaf);

@@ -31,7 +31,7 @@ import {
 } from "../../../../core/src/record/entry/approval-rows.ts";
 import { missingParts } from "../../../../core/src/record/entry/evidence.ts";
 import { leafHash, parseLeaf, type Leaf } from "../../../../core/src/record/entry/leaf.ts";
-import type { LedgerMistake, StoredRow, StoredApproval } from "../../../../core/src/record/entry/row.ts";
+import type { Mistake, StoredRow, StoredApproval } from "../../../../core/src/record/entry/row.ts";
 import { stopActIn } from "../../../../core/src/record/entry/stop-rows.ts";
 import { readCall, readEffects } from "../../../../core/src/record/entry/verifier.ts";
 import { canonical, type Canonical } from "../../../../core/src/wire/mod.ts";
@@ -81,7 +81,7 @@ export class ApprovalWalk {
   }
 
   /** Takes the next row, whose evidence is verified. */
-  take(leaf: Leaf, row: StoredRow): LedgerMistake | undefined {
+  take(leaf: Leaf, row: StoredRow): Mistake | undefined {
     if (leaf.kind === "change") return this.#act(leaf, row);
     const stray = leaf.kind === "check" ? this.#checkStops(leaf, row) : undefined;
     if (stray !== undefined) return stray;
@@ -109,7 +109,7 @@ export class ApprovalWalk {
   }
 
   /** A call in the scope of a stop must be blocked, and only such a call may say that it was stopped. */
-  #checkStops(leaf: Leaf, row: StoredRow): LedgerMistake | undefined {
+  #checkStops(leaf: Leaf, row: StoredRow): Mistake | undefined {
     const { answered, key, seq, verdict } = leaf;
     const { active } = this.#stops;
     // Only a stricter answer than the verdict needs a reason.
@@ -150,7 +150,7 @@ export class ApprovalWalk {
     return stray?.row;
   }
 
-  #act(leaf: Leaf, changed: StoredRow): LedgerMistake | undefined {
+  #act(leaf: Leaf, changed: StoredRow): Mistake | undefined {
     const { evidence } = changed;
     const { seq, at, key } = leaf;
     const act = actOf(leaf, evidence);
@@ -201,7 +201,7 @@ export class ApprovalWalk {
   }
 
   /** Compares what ended since the last step. */
-  async step(): Promise<LedgerMistake | undefined> {
+  async step(): Promise<Mistake | undefined> {
     const [ended, unmet] = [this.#ended, this.#unmet];
     this.#ended = [];
     this.#unmet = [];
@@ -228,7 +228,7 @@ export class ApprovalWalk {
    *
    * @param through the last row of the walk; changes by later rows are ignored
    */
-  async end(through: number): Promise<LedgerMistake | undefined> {
+  async end(through: number): Promise<Mistake | undefined> {
     const open = [...this.#open.values()];
     for (let from = 0; from < open.length; from += sliceApprovals) {
       const broken = await this.#compare(open.slice(from, from + sliceApprovals), through);
@@ -241,7 +241,7 @@ export class ApprovalWalk {
   }
 
   /** Looks for an approval that no row opened. */
-  async #strayApproval(through: number): Promise<LedgerMistake | undefined> {
+  async #strayApproval(through: number): Promise<Mistake | undefined> {
     for await (const approvals of pagesOf(this.#tables, "approvals", { limit: sliceApprovals })) {
       const asking = new Map((await this.#rowsAt(approvals.map(({ seq }) => seq))).map((row) => [row.seq, row]));
       for (const { seq } of approvals) {
@@ -256,7 +256,7 @@ export class ApprovalWalk {
   }
 
   /** Looks for the lowest row that reserves amounts although it has no open approval. */
-  async #findStrayReservation(through: number): Promise<LedgerMistake | undefined> {
+  async #findStrayReservation(through: number): Promise<Mistake | undefined> {
     let lowest = Infinity;
     for await (const reservations of pagesOf(this.#tables, "holds"))
       for (const { seq } of reservations) if (!this.#open.has(seq)) lowest = Math.min(lowest, seq);
@@ -286,10 +286,7 @@ export class ApprovalWalk {
   }
 
   /** @param through the last row of the walk if the approvals are open; undefined if they have ended */
-  async #compare(
-    approvals: readonly TrackedApproval[],
-    through: number | undefined,
-  ): Promise<LedgerMistake | undefined> {
+  async #compare(approvals: readonly TrackedApproval[], through: number | undefined): Promise<Mistake | undefined> {
     if (approvals.length === 0) return undefined;
     const rows = approvals.map(({ approval }) => approval.row);
     const tabled = new Map((await this.#approvalsAt(rows)).map((each) => [each.seq, each]));

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { addDecimals } from "../../../../core/src/wire/mod.ts";
-import type { LedgerMistake } from "../../../../core/src/record/entry/row.ts";
+import type { Mistake } from "../../../../core/src/record/entry/row.ts";
 import { parseLeaf } from "../../../../core/src/record/entry/leaf.ts";
 import { readEffects, type RecordedEffect } from "../../../../core/src/record/entry/verifier.ts";
 import { isEvent } from "../../../../core/src/record/entry/outcome-rows.ts";
@@ -9,7 +9,7 @@ import {
   keyIn,
   keyText,
   type Counters,
-  type TableEntry,
+  type Entry,
   type EntryKey,
   type EntryRange,
   type Tables,
@@ -48,7 +48,7 @@ export class CounterWalk {
   }
 
   /** Checks that the stored events are those of the rows. */
-  async step(events: readonly RecordedEvent[], counters: Counters | undefined): Promise<LedgerMistake | undefined> {
+  async step(events: readonly RecordedEvent[], counters: Counters | undefined): Promise<Mistake | undefined> {
     if (counters !== undefined) this.#counters = counters;
     for (let from = 0; from < events.length; from += sliceEvents) {
       const broken = await this.#eventsOf(events.slice(from, from + sliceEvents));
@@ -62,7 +62,7 @@ export class CounterWalk {
    *
    * @param seq the row to report
    */
-  findDamage(seq: number): LedgerMistake | undefined {
+  findDamage(seq: number): Mistake | undefined {
     const { damaged } = this.#counters;
     if (damaged === undefined) return undefined;
     const problem = `the description of the counter ${damaged.id} was changed`;
@@ -73,7 +73,7 @@ export class CounterWalk {
    * Checks that each event's total is the total before it plus the amount in the receipt. The total before it comes
    * from the walk, or from the store if the walk did not see all events.
    */
-  async #eventsOf(events: readonly RecordedEvent[]): Promise<LedgerMistake | undefined> {
+  async #eventsOf(events: readonly RecordedEvent[]): Promise<Mistake | undefined> {
     const counters = new Map(this.#counters.kept.map((counter) => [counter.digest, counter]));
     const met = new Set<string>();
     const lookups = events.map(({ counter, key, at, seq }) => {
@@ -117,7 +117,7 @@ export class CounterWalk {
    *
    * @param through the last row of the walk; events of later rows are ignored
    */
-  rest(through: number): Promise<LedgerMistake | undefined> {
+  rest(through: number): Promise<Mistake | undefined> {
     return reportDamageAt(through + 1, async () => {
       const folded = new Map<number, number>();
       let live = 0;
@@ -136,7 +136,7 @@ export class CounterWalk {
   }
 
   /** An event of a fold protects itself: no row recorded it under its counter. @param counts of each counter */
-  async #folds(range: Partial<EntryRange>, counts: Map<number, number>): Promise<LedgerMistake | undefined> {
+  async #folds(range: Partial<EntryRange>, counts: Map<number, number>): Promise<Mistake | undefined> {
     for await (const events of pagesOf(this.#tables, "effects", range)) {
       const [first] = events;
       const [[total], { kept }] = await Promise.all([
@@ -161,7 +161,7 @@ export class CounterWalk {
   /**
    * Compares the number of folded events with the counters before and after the walk, because a fold may be running.
    */
-  async #foldedCounts(counts: ReadonlyMap<number, number>, through: number): Promise<LedgerMistake | undefined> {
+  async #foldedCounts(counts: ReadonlyMap<number, number>, through: number): Promise<Mistake | undefined> {
     const later = new Map((await this.#tables.counters()).kept.map(({ digest, folded }) => [digest, folded]));
     for (const { id, digest, folded } of this.#counters.kept) {
       const found = counts.get(id) ?? 0;
@@ -172,7 +172,7 @@ export class CounterWalk {
     return undefined;
   }
 
-  async #unnamedContract(through: number): Promise<LedgerMistake | undefined> {
+  async #unnamedContract(through: number): Promise<Mistake | undefined> {
     for await (const contracts of pagesOf(this.#tables, "contracts", { limit: sliceContracts })) {
       for (const { digest, text } of contracts) {
         const found = hash("sha256", text, "hex");
@@ -184,9 +184,9 @@ export class CounterWalk {
   }
 
   /** Finds the first row with an event that it did not record. */
-  async #findUnrecordedEvent(live: number, through: number): Promise<LedgerMistake> {
+  async #findUnrecordedEvent(live: number, through: number): Promise<Mistake> {
     const ids = new Map(this.#counters.kept.map(({ digest, id }) => [digest, id]));
-    let first: TableEntry<"effects"> | undefined;
+    let first: Entry<"effects"> | undefined;
     for await (const events of pagesOf(this.#tables, "effects")) {
       const rows = [...new Set(events.map(({ seq }) => seq))];
       const found = await rowsAt(this.#tables, rows);
@@ -218,7 +218,7 @@ function sum(before: string | undefined, amount: string): string {
   return areDecimals ? addDecimals(before, amount) : `${before} and ${amount}`;
 }
 
-function beyond(seq: number): LedgerMistake {
+function beyond(seq: number): Mistake {
   const problem = "the counters have an event of a row that does not exist: rows are missing from the end";
   return { seq, problem, expected: `row ${seq}`, found: "no row" };
 }

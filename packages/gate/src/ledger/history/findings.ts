@@ -1,18 +1,18 @@
-import type { LedgerMistake } from "../../../../core/src/record/entry/row.ts";
+import type { Mistake } from "../../../../core/src/record/entry/row.ts";
 import { Unreadable } from "../errors.ts";
 
 /** An error that carries a finding. */
 export class BrokenHere extends Error {
-  readonly broken: LedgerMistake;
+  readonly broken: Mistake;
 
-  constructor(broken: LedgerMistake) {
+  constructor(broken: Mistake) {
     super(broken.problem);
     this.broken = broken;
   }
 }
 
 /** The finding that a store cannot be read from a row on. */
-export function unreadable(seq: number, { message }: Unreadable): LedgerMistake {
+export function unreadable(seq: number, { message }: Unreadable): Mistake {
   return { seq, problem: "the ledger's file cannot be read from here on", expected: "a row", found: message };
 }
 
@@ -35,7 +35,7 @@ export async function reportDamageAt<Value>(
 }
 
 /** Runs a read, and returns a finding that it throws. */
-export async function catchFinding<Value>(read: () => Promise<Value>): Promise<LedgerMistake | Value> {
+export async function catchFinding<Value>(read: () => Promise<Value>): Promise<Mistake | Value> {
   try {
     return await read();
   } catch (error) {

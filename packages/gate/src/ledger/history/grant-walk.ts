@@ -9,7 +9,7 @@ import { readJudgement } from "../../../../core/src/record/entry/approval-rows.t
 import { missingParts } from "../../../../core/src/record/entry/evidence.ts";
 import { grantableCall, grantActOf, sourceCall, withGrantRow } from "../../../../core/src/record/entry/grant-rows.ts";
 import type { Leaf } from "../../../../core/src/record/entry/leaf.ts";
-import type { LedgerMistake, StoredRow } from "../../../../core/src/record/entry/row.ts";
+import type { Mistake, StoredRow } from "../../../../core/src/record/entry/row.ts";
 
 /** Verifies grants during a walk from the first row. */
 export class GrantWalk {
@@ -26,7 +26,7 @@ export class GrantWalk {
   }
 
   /** Follows grants: each use, and each act about a grant, needs a grant that is in force. */
-  take(leaf: Leaf, row: StoredRow, act: ApprovalAct | undefined): LedgerMistake | undefined {
+  take(leaf: Leaf, row: StoredRow, act: ApprovalAct | undefined): Mistake | undefined {
     const { at, seq } = leaf;
     const own = grantActOf(leaf, row.evidence);
     const named = own === undefined || own.act === "grant.create" ? [] : [own.grant];
@@ -48,7 +48,7 @@ export class GrantWalk {
   }
 
   /** Compares the uses of grants since the last step with the calls, and with the rows that the grants were made from. */
-  async step(): Promise<LedgerMistake | undefined> {
+  async step(): Promise<Mistake | undefined> {
     const granted = this.#granted;
     this.#granted = [];
     for (const { amounts, of, row, seq } of granted) {
@@ -68,6 +68,6 @@ export class GrantWalk {
   }
 }
 
-export function unlawful(seq: number, expected: string, found: string): LedgerMistake {
+export function unlawful(seq: number, expected: string, found: string): Mistake {
   return { seq, problem: "the row about an approval does not follow from the rows before it", expected, found };
 }

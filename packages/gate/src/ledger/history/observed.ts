@@ -52,7 +52,6 @@ export async function seenHeads(
   return [...heads, ...checkpoints.filter((head) => head !== undefined)];
 }
 
-/** Returns the head of a pin. */
 export function pinnedHead({ log, seq, hash, root }: Pin): ObservedHead {
   return { log, seq, hash, root, by: "head pin" };
 }

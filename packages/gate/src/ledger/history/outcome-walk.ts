@@ -7,10 +7,10 @@ import {
   isEvent,
 } from "../../../../core/src/record/entry/outcome-rows.ts";
 import { leafHash, parseLeaf, type Leaf } from "../../../../core/src/record/entry/leaf.ts";
-import type { LedgerMistake, StoredRow } from "../../../../core/src/record/entry/row.ts";
+import type { Mistake, StoredRow } from "../../../../core/src/record/entry/row.ts";
 import { readEffects, type RecordedEffect } from "../../../../core/src/record/entry/verifier.ts";
 import { takenChecksum } from "../store/checksums.ts";
-import { type Counters, type TableEntry, type Tables } from "../store/tables.ts";
+import { type Counters, type Entry, type Tables } from "../store/tables.ts";
 import { reportDamageAt } from "./findings.ts";
 import { pagesOf } from "./table-reads.ts";
 
@@ -33,7 +33,7 @@ export class OutcomeWalk {
   }
 
   /** Takes the next row, whose evidence is verified. */
-  take(leaf: Leaf, { evidence }: StoredRow): LedgerMistake | undefined {
+  take(leaf: Leaf, { evidence }: StoredRow): Mistake | undefined {
     if (leaf.act !== outcomeAct) return undefined;
     const outcome = readOutcome(leaf, evidence);
     if (outcome === undefined) return unlawful(leaf.seq, "the outcome of an earlier check", "another body");
@@ -42,7 +42,7 @@ export class OutcomeWalk {
   }
 
   /** Compares the outcomes since the last step with the rows before them and with the tables. */
-  async step(counters: Counters | undefined): Promise<LedgerMistake | undefined> {
+  async step(counters: Counters | undefined): Promise<Mistake | undefined> {
     if (counters !== undefined) this.#counters = counters;
     const pending = this.#pending;
     this.#pending = [];
@@ -59,7 +59,7 @@ export class OutcomeWalk {
     return undefined;
   }
 
-  #at<T extends "outcomes" | "receipts">(table: T, rows: readonly number[]): Promise<readonly TableEntry<T>[]> {
+  #at<T extends "outcomes" | "receipts">(table: T, rows: readonly number[]): Promise<readonly Entry<T>[]> {
     return reportDamageAt(rows, () => this.#tables.where(table, "seq", rows));
   }
 
@@ -74,7 +74,7 @@ export class OutcomeWalk {
   }
 
   /** Each event that the row takes back must be in the table with this row and this amount. */
-  async #untaken({ leaf: { seq }, effects }: PendingOutcome, rowAt: RowAt): Promise<LedgerMistake | undefined> {
+  async #untaken({ leaf: { seq }, effects }: PendingOutcome, rowAt: RowAt): Promise<Mistake | undefined> {
     const ids = new Map(this.#counters.kept.map(({ id, digest }) => [digest, id]));
     const taken = effects.flatMap(({ counter, key, amount, withdrawn }) => {
       if (withdrawn === undefined) return [];
@@ -102,14 +102,14 @@ export class OutcomeWalk {
    *
    * @param through the last row of the walk
    */
-  end(through: number): Promise<LedgerMistake | undefined> {
+  end(through: number): Promise<Mistake | undefined> {
     return reportDamageAt(
       through + 1,
       async () => (await this.#strayOutcome(through)) ?? (await this.#strayTaken(through)),
     );
   }
 
-  async #strayOutcome(through: number): Promise<LedgerMistake | undefined> {
+  async #strayOutcome(through: number): Promise<Mistake | undefined> {
     for await (const entries of pagesOf(this.#tables, "outcomes")) {
       const rowAt = await this.#rowsAt(entries.map(({ outcome }) => outcome));
       for (const { seq, outcome: row, status } of entries) {
@@ -124,7 +124,7 @@ export class OutcomeWalk {
     return undefined;
   }
 
-  async #strayTaken(through: number): Promise<LedgerMistake | undefined> {
+  async #strayTaken(through: number): Promise<Mistake | undefined> {
     const digests = new Map(this.#counters.kept.map(({ id, digest }) => [id, digest]));
     for await (const entries of pagesOf(this.#tables, "withdrawals")) {
       const rowAt = await this.#rowsAt([...new Set(entries.flatMap(({ outcome, seq }) => [outcome, seq]))]);
@@ -146,7 +146,7 @@ export class OutcomeWalk {
 
 /** What a fold found is not in a row of the counter, so its entry protects itself. */
 function isRecorded(
-  { key, at, seq, amount, outcome, folded }: TableEntry<"withdrawals">,
+  { key, at, seq, amount, outcome, folded }: Entry<"withdrawals">,
   counter: string,
   evidence: string | undefined,
 ): boolean {
@@ -158,7 +158,7 @@ function isRecorded(
 }
 
 /** The mistake in an outcome that does not follow from the rows before it. */
-function wrongOutcome({ leaf, outcome, effects }: PendingOutcome, rowAt: RowAt): LedgerMistake | undefined {
+function wrongOutcome({ leaf, outcome, effects }: PendingOutcome, rowAt: RowAt): Mistake | undefined {
   const { row, hash, before } = outcome;
   const { leaf: check, hash: found } = rowAt(row) ?? {};
   if (check === undefined || !hasOutcome(check) || found !== hash)
@@ -192,7 +192,7 @@ function wrongTaken(
   rows: readonly number[],
   effects: readonly RecordedEffect[],
   rowAt: RowAt,
-): LedgerMistake | undefined {
+): Mistake | undefined {
   for (const { counter, key, amount, withdrawn } of effects) {
     if (withdrawn === undefined) continue;
     const recorded = (readEffects(rowAt(withdrawn)?.evidence ?? "") ?? []).find(
@@ -204,10 +204,7 @@ function wrongTaken(
   return undefined;
 }
 
-function notLast(
-  { leaf: { seq }, outcome }: PendingOutcome,
-  last: TableEntry<"outcomes"> | undefined,
-): LedgerMistake | undefined {
+function notLast({ leaf: { seq }, outcome }: PendingOutcome, last: Entry<"outcomes"> | undefined): Mistake | undefined {
   const isLast = last?.outcome === seq && last.status === outcome.status;
   if (isLast || (last?.outcome ?? 0) > seq) return undefined;
   const found = last === undefined ? "no outcome" : `${last.status} in row ${last.outcome}`;
@@ -219,6 +216,6 @@ function notLast(
   };
 }
 
-function unlawful(seq: number, expected: string, found: string): LedgerMistake {
+function unlawful(seq: number, expected: string, found: string): Mistake {
   return { seq, problem: "an outcome does not follow from the rows before it", expected, found };
 }

@@ -9,7 +9,6 @@ import {
   type StoredRow,
 } from "../../../../core/src/record/entry/row.ts";
 
-/** A query for receipts. */
 export interface ReceiptQuery
   extends LeafFilter, Pick<RowQuery, "before" | "limit" | "outcome" | "session" | "tool" | "verdict"> {
   /** Milliseconds since the epoch: rows of this time and later. */

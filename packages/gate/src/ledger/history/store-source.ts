@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { leafHash, type Leaf } from "../../../../core/src/record/entry/leaf.ts";
-import type { LedgerMistake } from "../../../../core/src/record/entry/row.ts";
+import type { Mistake } from "../../../../core/src/record/entry/row.ts";
 import { wrongCheck, type Link } from "../../../../core/src/record/entry/verifier.ts";
 import { LedgerRefused, Unreadable } from "../errors.ts";
 import { keyDigester } from "../key-digests.ts";
@@ -42,7 +42,7 @@ export class TablesSource implements WalkSource {
     });
   }
 
-  async describe(): Promise<{ readonly log: string; readonly rows: number } | LedgerMistake> {
+  async describe(): Promise<{ readonly log: string; readonly rows: number } | Mistake> {
     try {
       const { log, counterSecret } = await this.#tables.description();
       this.digest = keyDigester(counterSecret);
@@ -87,7 +87,7 @@ export class TablesSource implements WalkSource {
     });
   }
 
-  async checks(leaves: readonly Leaf[]): Promise<LedgerMistake | undefined> {
+  async checks(leaves: readonly Leaf[]): Promise<Mistake | undefined> {
     const results = leaves.filter(({ check }) => check !== null);
     if (results.length === 0) return undefined;
     const [rows, keys] = [results.map(({ seq }) => seq), results.map(({ check }) => [check ?? 0])];
@@ -95,7 +95,7 @@ export class TablesSource implements WalkSource {
     return firstOf(results, (leaf, index) => wrongCheck(leaf, () => found[index]?.leaf));
   }
 
-  async nodes(nodes: readonly TreeNode[]): Promise<LedgerMistake | undefined> {
+  async nodes(nodes: readonly TreeNode[]): Promise<Mistake | undefined> {
     if (nodes.length === 0) return undefined;
     const keys = nodes.map(({ level, index }) => [level, index]);
     const found = await reportDamageAt(nodes.map(lastUnder), () => this.#tables.at("nodes", keys, ["hash"]));
@@ -106,7 +106,7 @@ export class TablesSource implements WalkSource {
     return reportDamageAt(seq, async () => (await this.#tables.at("contracts", [[digest]]))[0]?.text);
   }
 
-  async end({ changed, from, link }: WalkResult): Promise<LedgerMistake | undefined> {
+  async end({ changed, from, link }: WalkResult): Promise<Mistake | undefined> {
     const record = this.#record;
     if (record !== undefined) return wrongHead(record, link) ?? changedElsewhere(record, changed, from);
     const last = await this.last();
@@ -116,7 +116,7 @@ export class TablesSource implements WalkSource {
   }
 
   /** Compares the stored tree with the tree at the last row. */
-  compareTree(tree: TreeWalk): LedgerMistake | undefined {
+  compareTree(tree: TreeWalk): Mistake | undefined {
     const record = this.#record;
     if (record === undefined || tree.size === 0) return undefined;
     const { checkpoint = "", frontier = "none", signer = "" } = record;
@@ -125,7 +125,7 @@ export class TablesSource implements WalkSource {
 }
 
 /** The chain must end with the row that the ledger's head record names. */
-function wrongHead({ head }: HeadRecord, link: Link): LedgerMistake | undefined {
+function wrongHead({ head }: HeadRecord, link: Link): Mistake | undefined {
   const { seq, leaf } = head ?? { seq: 0, leaf: undefined };
   const anchors = leaf === undefined ? [] : [{ seq, hash: leafHash(leaf), by: "head row" }];
   if (link.seq <= seq) return tooShort(link, anchors) ?? anchorMismatch(link, anchors);
@@ -138,7 +138,7 @@ function changedElsewhere(
   { changed, head }: HeadRecord,
   walked: number | undefined,
   from: number,
-): LedgerMistake | undefined {
+): Mistake | undefined {
   if (walked === undefined ? changed < from : changed === walked) return undefined;
   const problem = "the head row does not name the last row of a person's act";
   return { seq: head?.seq ?? 0, problem, expected: String(walked ?? "an earlier row"), found: String(changed) };
@@ -146,8 +146,8 @@ function changedElsewhere(
 
 function firstOf<Each>(
   all: readonly Each[],
-  wrong: (each: Each, index: number) => LedgerMistake | undefined,
-): LedgerMistake | undefined {
+  wrong: (each: Each, index: number) => Mistake | undefined,
+): Mistake | undefined {
   for (const [index, each] of all.entries()) {
     const broken = wrong(each, index);
     if (broken !== undefined) return broken;

@@ -1,5 +1,5 @@
 import { readRepeat } from "../../../../core/src/record/entry/repeat.ts";
-import type { LedgerMistake } from "../../../../core/src/record/entry/row.ts";
+import type { Mistake } from "../../../../core/src/record/entry/row.ts";
 import type { Tables } from "../store/tables.ts";
 import { levelSize } from "../../../../core/src/record/tree/tiles.ts";
 import { reportDamageAt } from "./findings.ts";
@@ -14,7 +14,7 @@ import { pagesOf } from "./table-reads.ts";
 export function changedRepeat(
   source: { readonly tables: Tables; digest(text: string): string },
   last: number,
-): Promise<LedgerMistake | undefined> {
+): Promise<Mistake | undefined> {
   return reportDamageAt(last, async () => {
     for await (const slice of pagesOf(source.tables, "repeats")) {
       const changed = slice.find((each) => readRepeat(each, (text) => source.digest(text)) === undefined);
@@ -31,7 +31,7 @@ export function changedRepeat(
  *
  * @param last the last row of the walk
  */
-export function strayNodes(tables: Tables, last: number): Promise<LedgerMistake | undefined> {
+export function strayNodes(tables: Tables, last: number): Promise<Mistake | undefined> {
   return reportDamageAt(last, async () => {
     for await (const nodes of pagesOf(tables, "nodes")) {
       const { rows } = await tables.head(); // Read after the hashes, which are written together with their rows.

@@ -7,7 +7,7 @@ import { soundCounters } from "../store/checksums.ts";
 import type { EventPosition, TakenQuery } from "../store/store.ts";
 import {
   keyIn,
-  type TableEntry,
+  type Entry,
   type EntryKey,
   type EntryRange,
   type RowQuery,
@@ -26,7 +26,7 @@ export async function* pagesOf<T extends TableName>(
   tables: Pick<Tables, "page">,
   table: T,
   { after, through, limit = pageEntries }: Partial<EntryRange> = {},
-): AsyncGenerator<readonly TableEntry<T>[]> {
+): AsyncGenerator<readonly Entry<T>[]> {
   for (let from = after; ;) {
     const page = await tables.page(table, { after: from, through, limit });
     const last = page.at(-1);
@@ -138,7 +138,6 @@ async function counterIds(tables: Tables): Promise<ReadonlyMap<string, number>> 
   return new Map([...kept.values()].map(({ digest, id }) => [digest, id]));
 }
 
-/** An approval as the tables of a store have it. */
 export interface TabledApproval extends StoredApproval {
   /** What it reserves. Counter and key are digests; an unknown counter has an empty one. */
   readonly reservations: readonly (RecordedEffect & { readonly at: number })[];

@@ -1,5 +1,5 @@
 import type { Leaf } from "../../../../core/src/record/entry/leaf.ts";
-import type { LedgerMistake, StoredRow } from "../../../../core/src/record/entry/row.ts";
+import type { Mistake, StoredRow } from "../../../../core/src/record/entry/row.ts";
 import type { Link } from "../../../../core/src/record/entry/verifier.ts";
 import type { Verification } from "../store/store.ts";
 import type { Counters } from "../store/tables.ts";
@@ -15,7 +15,7 @@ export interface WalkedSlice {
   /** The counters, read after the rows. */
   readonly counters?: Counters;
   /** The mistake that stops the reader, or that it found after the last row. */
-  readonly broken?: LedgerMistake | undefined;
+  readonly broken?: Mistake | undefined;
 }
 
 /** The result of a walk up to its last row. */
@@ -35,10 +35,10 @@ export interface WalkResult {
  */
 export interface WalkSource {
   /** Returns the ledger's name, and the number of its rows at the start of the walk. */
-  describe(): Promise<Pick<Verification, "log" | "rows"> | LedgerMistake>;
+  describe(): Promise<Pick<Verification, "log" | "rows"> | Mistake>;
   next(from: number): Promise<WalkedSlice>;
   /** Returns the first result among some leaves that does not name its check. */
-  checks(leaves: readonly Leaf[]): Promise<LedgerMistake | undefined>;
+  checks(leaves: readonly Leaf[]): Promise<Mistake | undefined>;
   /** Returns a contract's text by its digest in hex. */
   contract(digest: string, seq: number): Promise<Uint8Array | string | undefined>;
   /**
@@ -46,7 +46,7 @@ export interface WalkSource {
    *
    * @param links the rows that completed the hashes
    */
-  nodes(nodes: readonly TreeNode[], links: readonly Link[]): Promise<LedgerMistake | undefined>;
+  nodes(nodes: readonly TreeNode[], links: readonly Link[]): Promise<Mistake | undefined>;
   /** Compares the stored head with the end of the rows. */
-  end(walked: WalkResult): Promise<LedgerMistake | undefined>;
+  end(walked: WalkResult): Promise<Mistake | undefined>;
 }

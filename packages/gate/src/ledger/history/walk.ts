@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { MissingParts } from "../../../../core/src/record/entry/erasure.ts";
 import { Uses } from "../../../../core/src/record/entry/uses.ts";
 import type { Leaf } from "../../../../core/src/record/entry/leaf.ts";
-import type { LedgerMistake, Finding, StoredRow } from "../../../../core/src/record/entry/row.ts";
+import type { Mistake, Finding, StoredRow } from "../../../../core/src/record/entry/row.ts";
 import {
   firstLink,
   linkOf,
@@ -54,8 +54,8 @@ interface VerifiedSlice {
   readonly events: RecordedEvent[];
   link?: Finding;
   evidence?: Finding | undefined;
-  approval?: LedgerMistake | undefined;
-  anchor?: LedgerMistake | undefined;
+  approval?: Mistake | undefined;
+  anchor?: Mistake | undefined;
 }
 
 /**
@@ -115,7 +115,7 @@ export class Walk {
     return { log, rows: Math.max(rows, this.#link.seq), head: this.#link, broken };
   }
 
-  async #walk(rows: number): Promise<LedgerMistake | undefined> {
+  async #walk(rows: number): Promise<Mistake | undefined> {
     const { anchors, from } = this.#options;
     if (from > 1) this.#link = await this.#linkBefore(from);
     let [last, settled] = [rows, 0];
@@ -138,7 +138,7 @@ export class Walk {
     return row === undefined ? firstLink : linkOf(row);
   }
 
-  async #step({ rows, counters, broken: behind }: WalkedSlice): Promise<LedgerMistake | undefined> {
+  async #step({ rows, counters, broken: behind }: WalkedSlice): Promise<Mistake | undefined> {
     const slice = this.#verify(rows);
     const { evidence, approval, anchor, events, leaves, links, nodes } = slice;
     const source = this.#source;
@@ -200,7 +200,7 @@ export class Walk {
   }
 
   /** Finds out which of two rows was changed. In an export, a tile shows that. */
-  async #blame(broken: Finding, last: Link): Promise<LedgerMistake> {
+  async #blame(broken: Finding, last: Link): Promise<Mistake> {
     if (this.#store === undefined) return broken;
     return blame(broken, last, this.#options.anchors, (await this.#store.next(broken.seq)).rows);
   }
@@ -218,7 +218,7 @@ export class Walk {
     return undefined;
   }
 
-  async #end(): Promise<LedgerMistake | undefined> {
+  async #end(): Promise<Mistake | undefined> {
     const { anchors, from } = this.#options;
     const [link, tree, store, counters] = [this.#link, this.#tree, this.#store, this.#counters];
     return (
@@ -238,7 +238,7 @@ export class Walk {
 }
 
 /** Returns the finding with the lowest row; on the same row, the first of them. */
-function first(...broken: readonly (LedgerMistake | undefined)[]): LedgerMistake | undefined {
+function first(...broken: readonly (Mistake | undefined)[]): Mistake | undefined {
   return broken.reduce((least, next) =>
     next !== undefined && (least === undefined || next.seq < least.seq) ? next : least,
   );

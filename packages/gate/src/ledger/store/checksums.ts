@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import type { Counters, TableEntry, KeptCounter } from "./tables.ts";
+import type { Counters, Entry, KeptCounter } from "./tables.ts";
 import { LedgerRefused } from "../errors.ts";
 
 /** A checksum that reveals a changed row of a counter. The counter's digest protects its definition. */
@@ -43,7 +43,7 @@ export function soundCounters(
 }
 
 /** The entry of a counter, with its checksum. */
-export function counterEntry(kept: KeptCounter): TableEntry<"counters"> {
+export function counterEntry(kept: KeptCounter): Entry<"counters"> {
   const { id, digest, definition, through, unknownThrough, resetThrough, folded } = kept;
   const numbers = { unknown_through: unknownThrough, reset_through: resetThrough, folded };
   return { id, digest, definition, through, ...numbers, seal: counterChecksum(kept) };

@@ -1,6 +1,6 @@
 import type { InTurn } from "./steps.ts";
 import type {
-  LedgerMistake,
+  Mistake,
   KeptApproval,
   StoredApproval,
   StoredOutcome,
@@ -44,7 +44,6 @@ export interface ApprovalLookup {
 
 export interface ApprovalsFound {
   readonly kept: readonly KeptApproval[];
-  /** The rows of their votes. */
   readonly votes: readonly StoredRow[];
   /** The amounts that these approvals reserve. */
   readonly reservations: readonly StoredEffect[];
@@ -80,7 +79,7 @@ export interface Verification {
   readonly log: string;
   readonly rows: number;
   readonly head: { readonly seq: number; readonly hash: string };
-  readonly broken: LedgerMistake | undefined;
+  readonly broken: Mistake | undefined;
 }
 
 /** The contract and mode in force. Gates that share a ledger must agree on them, because each row names them. */
@@ -250,7 +249,6 @@ export interface KeyNotes {
   keepUses(uses: ReadonlyMap<string, number>): Promise<void>;
 }
 
-/** A ledger in a database. */
 export interface DatabaseLedger {
   /** The id in the database. */
   readonly ledger: string;

@@ -93,15 +93,14 @@ type ValueOfColumn<K> = K extends "number"
       ? string | null
       : string;
 
-/** An entry of a table. */
-export type TableEntry<T extends TableName> = { readonly [C in Column<T>]: ValueOfColumn<ColumnsOf<T>[C]> };
+export type Entry<T extends TableName> = { readonly [C in Column<T>]: ValueOfColumn<ColumnsOf<T>[C]> };
 
 export type Column<T extends TableName> = keyof ColumnsOf<T> & string;
 
-export type ColumnValue = number | string;
+export type Cell = number | string;
 
 /** The values of a table's key, in order; or of its first columns, if the key bounds a page. */
-export type EntryKey = readonly ColumnValue[];
+export type EntryKey = readonly Cell[];
 
 /** The entries of a table in the order of its key. */
 export interface EntryRange {
@@ -124,7 +123,6 @@ export interface StoredCounter {
   readonly resetThrough?: number | undefined;
 }
 
-/** A counter as a store keeps it. */
 export interface KeptCounter extends StoredCounter {
   /** The number of the counter in the rows of its events. */
   readonly id: number;
@@ -262,7 +260,7 @@ export interface Tables {
     table: T,
     range: EntryRange,
     columns?: readonly C[],
-  ): Promise<readonly Pick<TableEntry<T>, C>[]>;
+  ): Promise<readonly Pick<Entry<T>, C>[]>;
   /**
    * The entry of each key; undefined for a key without an entry.
    *
@@ -272,13 +270,9 @@ export interface Tables {
     table: T,
     keys: readonly EntryKey[],
     columns?: readonly C[],
-  ): Promise<readonly (Pick<TableEntry<T>, C> | undefined)[]>;
+  ): Promise<readonly (Pick<Entry<T>, C> | undefined)[]>;
   /** The entries of which a column has one of these values, in the order of the values. */
-  where<T extends TableName>(
-    table: T,
-    column: Column<T>,
-    values: readonly ColumnValue[],
-  ): Promise<readonly TableEntry<T>[]>;
+  where<T extends TableName>(table: T, column: Column<T>, values: readonly Cell[]): Promise<readonly Entry<T>[]>;
   /** Counts the next events after a key. @param through the last row whose events count as live */
   tally(after: EntryKey | undefined, through: number): Promise<EventTally>;
   /**
@@ -332,9 +326,8 @@ export function keyOf(table: TableName): readonly string[] {
   return specs[table].key;
 }
 
-/** The key of an entry. */
-export function keyIn<T extends TableName>(table: T, entry: TableEntry<T>): EntryKey {
-  return keyOf(table).map((name) => (entry as Readonly<Record<string, ColumnValue>>)[name] ?? 0);
+export function keyIn<T extends TableName>(table: T, entry: Entry<T>): EntryKey {
+  return keyOf(table).map((name) => (entry as Readonly<Record<string, Cell>>)[name] ?? 0);
 }
 
 /** One text for the values of a key. */
@@ -351,14 +344,14 @@ export function keyText(key: EntryKey): string {
 export function entryReader<T extends TableName, C extends Column<T>>(
   table: T,
   columns: readonly C[],
-): (values: readonly unknown[]) => Pick<TableEntry<T>, C> {
+): (values: readonly unknown[]) => Pick<Entry<T>, C> {
   const kinds = specs[table].columns;
   const readers = columns.map((name) => ({ name, read: readerOf(`${table}.${name}`, kinds[name] ?? "text") }));
   return (values) => {
     const entry: Record<string, unknown> = {};
     let index = 0; // Twice as fast as an iterator over entries, and a walk reads each event so.
     for (const { name, read } of readers) entry[name] = read(values[index++]);
-    return entry as Pick<TableEntry<T>, C>;
+    return entry as Pick<Entry<T>, C>;
   };
 }
 
@@ -376,7 +369,7 @@ export function untilDamaged<Made>(
   return entries;
 }
 
-function readerOf(name: string, kind: ColumnType): (value: unknown) => ColumnValue | null {
+function readerOf(name: string, kind: ColumnType): (value: unknown) => Cell | null {
   const throwUnreadable = (): never => {
     throw new Unreadable(`${name} is not of its type`);
   };
@@ -395,31 +388,24 @@ function readerOf(name: string, kind: ColumnType): (value: unknown) => ColumnVal
 }
 
 /** The values of an entry as a database stores them, in the order of the table's columns. */
-export function storedValues<T extends TableName>(
-  table: T,
-  entry: TableEntry<T>,
-): readonly (Uint8Array | ColumnValue | null)[] {
+export function storedValues<T extends TableName>(table: T, entry: Entry<T>): readonly (Uint8Array | Cell | null)[] {
   const kinds = specs[table].columns;
-  const values: Readonly<Record<string, ColumnValue | null>> = entry;
+  const values: Readonly<Record<string, Cell | null>> = entry;
   return Object.entries(kinds).map(([name, kind]) => storedValue(kind, values[name] ?? null));
 }
 
 /** Makes the values of a table's keys as a database stores them. */
-export function keyWriter(table: TableName): (key: EntryKey) => (Uint8Array | ColumnValue)[] {
+export function keyWriter(table: TableName): (key: EntryKey) => (Uint8Array | Cell)[] {
   const { columns, key: names } = specs[table];
   const areDigests = names.map((name) => columns[name] === "digest");
   return (key) => key.map((value, index) => (areDigests[index] === true ? Buffer.from(String(value), "hex") : value));
 }
 
 /** A value of a column as a database stores it. */
-export function storedIn<T extends TableName>(
-  table: T,
-  column: Column<T>,
-  value: ColumnValue,
-): Uint8Array | ColumnValue {
-  return storedValue(specs[table].columns[column] ?? "text", value) as Uint8Array | ColumnValue;
+export function storedIn<T extends TableName>(table: T, column: Column<T>, value: Cell): Uint8Array | Cell {
+  return storedValue(specs[table].columns[column] ?? "text", value) as Uint8Array | Cell;
 }
 
-function storedValue(kind: ColumnType, value: ColumnValue | null): Uint8Array | ColumnValue | null {
+function storedValue(kind: ColumnType, value: Cell | null): Uint8Array | Cell | null {
   return kind === "digest" && typeof value === "string" ? Buffer.from(value, "hex") : value;
 }

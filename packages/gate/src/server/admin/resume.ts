@@ -48,7 +48,6 @@ export interface ResumeResult {
   readonly counters: readonly ResumedCounter[];
 }
 
-/** The result of a resume after a restore. */
 export interface RestoreResumeResult extends ResumeResult {
   readonly lost: readonly [from: number, to: number | null];
   /** The first row that differs from the row that was seen; undefined if rows are only missing. */

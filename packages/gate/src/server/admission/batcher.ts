@@ -5,7 +5,6 @@ import { AdmissionQueue, type BatchTimes, type QueueBudget, type QueuedCall } fr
 /** Work inside a transaction: it ends the transaction. */
 export type TransactionWork<Transaction> = (transaction: Transaction) => Promise<void>;
 
-/** A call that waits for its batch. */
 export interface WaitingCall extends QueuedCall {
   /** Called by the batcher if the call cannot be decided; `decide` settles all others. */
   readonly settle: (result: Result<never, Refusal>) => void;

@@ -47,7 +47,6 @@ export class RequestQueue {
     this.#options = options;
   }
 
-  /** The number of requests that wait. */
   get waiting(): number {
     return this.#waiting.size;
   }

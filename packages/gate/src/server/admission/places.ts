@@ -26,7 +26,6 @@ export class Places {
     this.#options = options;
   }
 
-  /** The number of places that are taken. */
   get taken(): number {
     return this.#places.size;
   }

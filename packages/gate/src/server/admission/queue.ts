@@ -4,7 +4,6 @@ import { BatchPace } from "./pace.ts";
 
 /** A call that can wait in the queue. */
 export interface QueuedCall {
-  /** The key of the caller. */
   readonly caller: { readonly keyName: string };
   /** The size of the body, which is in memory until the call is decided. */
   readonly bytes: number;
@@ -77,7 +76,6 @@ export class AdmissionQueue<Call extends QueuedCall> {
     return this.#waiting;
   }
 
-  /** The number of connections that are paused. */
   get paused(): number {
     return this.#paused;
   }

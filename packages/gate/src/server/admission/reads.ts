@@ -59,7 +59,6 @@ export class ReadAdmission {
   }
 }
 
-/** One request that reads, in slices. */
 export class SlicedRead {
   /** Those of the process, for work that takes its turns itself. */
   readonly turns: Turns;

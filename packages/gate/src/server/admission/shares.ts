@@ -20,7 +20,6 @@ export class Shares<Item> {
     return this.#owners.size;
   }
 
-  /** The number of items of one key. */
   of({ tenant, id }: KeyOwner): number {
     return this.#tenants.get(tenant)?.keys.get(id)?.size ?? 0;
   }
@@ -35,12 +34,10 @@ export class Shares<Item> {
     return [...this.#tenants.values()].reduce((sum, { keys }) => sum + keys.size, 0);
   }
 
-  /** All items. */
   get all(): readonly Item[] {
     return [...this.#owners.keys()];
   }
 
-  /** The oldest item of each key. */
   get oldest(): readonly Item[] {
     return [...this.#tenants.values()].flatMap(({ keys }) =>
       [...keys.values()].flatMap((items) => [...items.values().take(1)]),

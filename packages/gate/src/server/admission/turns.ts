@@ -36,7 +36,6 @@ export class Turns {
     return new Turn((workedMs) => void this.#passOn(workedMs));
   }
 
-  /** Runs one slice. */
   async run<Value>(slice: () => Promise<Value> | Value): Promise<Value> {
     const turn = await this.start();
     try {

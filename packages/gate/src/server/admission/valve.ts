@@ -37,7 +37,6 @@ export class Valve {
     this.#filledAt = now();
   }
 
-  /** The number of actions that wait. */
   get waiting(): number {
     return this.#waiting.length - this.#head;
   }

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import { dataFolder, replaceFile, type Divergence } from "../../ledger/mod.ts";
 import { LedgerRefused } from "../../ledger/errors.ts";
-import type { LedgerMistake } from "../../../../core/src/record/entry/mod.ts";
+import type { Mistake } from "../../../../core/src/record/entry/mod.ts";
 import { rootAt } from "../../../../core/src/record/tree/mod.ts";
 import { collectedDivergence, strangeFile, type CollectedCheckpoints } from "./collected.ts";
 import { Cosignatures, type CosignedHead } from "./cosignatures.ts";
@@ -48,7 +48,6 @@ interface Patience {
   readonly endMs: number;
 }
 
-/** A sink and its status. */
 interface SinkEntry {
   readonly sink: Sink;
   readonly status: AnchorStatus;
@@ -157,7 +156,7 @@ export class Anchors {
    *
    * @returns the first row through which the tree differs
    */
-  async findDivergence(): Promise<LedgerMistake | undefined> {
+  async findDivergence(): Promise<Mistake | undefined> {
     for (const { by, size, root } of this.#heads().toSorted((a, b) => a.size - b.size)) {
       const found = await rootAt(hashesOf(this.#options.ledger), size);
       if (!found.equals(root))

@@ -74,7 +74,6 @@ export class Cosignatures {
   }
 }
 
-/** A head with its cosignatures. */
 export interface CosignedHead extends Head {
   /** The time of the latest cosignature, in milliseconds. */
   readonly at: number;

@@ -1,4 +1,3 @@
-/** The pace of deliveries. */
 export interface DeliveryPace {
   /** The least time from the start of one delivery to the next, in milliseconds. */
   readonly betweenMs: number;

@@ -4,7 +4,6 @@ import { parseUrl } from "./url.ts";
 
 /** A witness cosigns checkpoints after it has checked that each extends the one before. */
 export interface Witness {
-  /** The name in the policy. */
   readonly name: string;
   readonly key: VerifierKey;
   /** Its submission prefix, without a slash at the end; undefined if it takes no requests. */

@@ -14,7 +14,6 @@ export interface Sink {
   readonly read: (tenant: string | null, origin: string) => Promise<StoredCheckpoint | undefined>;
 }
 
-/** A stored checkpoint. */
 export interface StoredCheckpoint {
   readonly note: string;
   /** When it was stored, in milliseconds. */

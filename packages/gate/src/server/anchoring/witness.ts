@@ -7,7 +7,6 @@ import type { Divergence } from "../../ledger/mod.ts";
 import type { Witness, WitnessPolicy } from "./policy.ts";
 import { send, replyText, type ServerReply } from "./send.ts";
 
-/** The answer of a witness. */
 export type WitnessAnswer =
   | { readonly kind: "cosigned"; readonly head: Head; readonly cosignatures: readonly Cosignature[] }
   /** The witness has observed another history. */

@@ -51,7 +51,6 @@ export interface CallFindings {
   readonly stop?: Stop | undefined;
 }
 
-/** The member `approval` of an answer. */
 export interface AnswerApproval {
   readonly id: string | null;
   readonly status: string;

@@ -140,20 +140,13 @@ export class ApprovableCall {
     causes: readonly Cause[],
   ): GrantOffer {
     const { subject = [], unbound = [] } = this.#plan.prepared.plan ?? {};
-    const findBounds = (as: "least" | "most" | "present" | "same"): readonly string[] =>
+    const pick = (as: "least" | "most" | "present" | "same"): readonly string[] =>
       [...bounds.keys()].filter((path) => bounds.get(path) === as).toSorted();
     const pins = [
-      ...new Set([
-        ...pin,
-        ...facts,
-        ...subject,
-        ...others,
-        ...findBounds("same"),
-        ...findBounds("present").map(presenceOf),
-      ]),
+      ...new Set([...pin, ...facts, ...subject, ...others, ...pick("same"), ...pick("present").map(presenceOf)]),
     ].toSorted();
-    const most = findBounds("most").filter((path) => !sums.includes(path) && !pins.includes(path));
-    const least = findBounds("least").filter((path) => !pins.includes(path));
+    const most = pick("most").filter((path) => !sums.includes(path) && !pins.includes(path));
+    const least = pick("least").filter((path) => !pins.includes(path));
     const reads = causes.flatMap(({ facts: read, free }) => [...read.map(({ path }) => path), ...free]);
     const free = [...unbound, ...new Set(reads)]
       .toSorted()

@@ -37,8 +37,7 @@ export interface DecisionRequest {
   readonly grant?: GrantRequest | undefined;
 }
 
-/** The result of a decision. */
-export interface DecisionResult {
+export interface VoteResult {
   readonly approval: Approval;
   readonly quorum: Quorum;
   /** The row of the decision; undefined if the same person has decided so before. */
@@ -102,7 +101,7 @@ export class ApprovalDesk {
    *
    * @param key the name of the person's key
    */
-  async decide(key: string, wanted: readonly DecisionRequest[]): Promise<Result<readonly DecisionResult[], Refusal>> {
+  async decide(key: string, wanted: readonly DecisionRequest[]): Promise<Result<readonly VoteResult[], Refusal>> {
     const changed: Approval[] = [];
     const approved: Approval[] = [];
     const done = await this.#options.exclusive((timed) => this.#decideIn(timed, key, wanted, { changed, approved }));
@@ -118,12 +117,12 @@ export class ApprovalDesk {
     key: string,
     wanted: readonly DecisionRequest[],
     into: { readonly changed: Approval[]; readonly approved: Approval[] },
-  ): Promise<Result<readonly DecisionResult[], Refusal>> {
+  ): Promise<Result<readonly VoteResult[], Refusal>> {
     const { transaction, at } = timed;
     const { deciders, policy } = this.#options;
     await deciders.refresh();
     const open = await this.#read(timed, wanted);
-    const decided: DecisionResult[] = [];
+    const decided: VoteResult[] = [];
     const stale: string[] = [];
     for (const each of wanted) {
       const approval = open.approvals.get(readApprovalId(each.id)?.row ?? 0);
@@ -247,7 +246,7 @@ export class ApprovalDesk {
     id: string,
     isAsker: boolean,
     session: string | null,
-  ): Promise<Result<DecisionResult, Refusal>> {
+  ): Promise<Result<VoteResult, Refusal>> {
     const asker = isAsker ? { session } : undefined;
     const done = await this.#options.exclusive((timed) => this.#cancelIn(timed, key, id, asker));
     if (done.ok && done.value.receipt !== undefined) this.announceChanges([done.value.approval]);
@@ -259,7 +258,7 @@ export class ApprovalDesk {
     key: string,
     id: string,
     asker: { readonly session: string | null } | undefined,
-  ): Promise<Result<DecisionResult, Refusal>> {
+  ): Promise<Result<VoteResult, Refusal>> {
     const { transaction, at } = timed;
     await this.#options.deciders.refresh();
     const open = await this.#read(timed, [{ id }]);

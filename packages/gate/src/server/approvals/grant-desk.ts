@@ -29,7 +29,6 @@ export interface ShownGrant {
   readonly source: StoredRow | undefined;
 }
 
-/** The result of an act about a grant. */
 export interface GrantActResult {
   readonly grant: Grant;
   readonly quorum: Quorum;
@@ -186,7 +185,6 @@ export class GrantDesk {
     });
   }
 
-  /** Ends a grant. */
   revoke(key: string, id: string): Promise<Result<GrantActResult, Refusal>> {
     return this.#decide(key, id, false, (grant, { person }, timed) => {
       const reason = `${person} revoked the grant of row ${grant.row}`;
@@ -235,7 +233,6 @@ export class GrantDesk {
 
 /** The call that a grant is made from. */
 export interface GrantSource {
-  /** The id of its approval. */
   readonly id: string;
   /** The hash of the row that the person was shown. */
   readonly hash: string;

@@ -54,7 +54,6 @@ interface WaitingCheck extends WaitingCall {
   readonly settle: (result: Result<SettledCheck, Refusal>) => void;
 }
 
-/** A check that was decided, or the answer of a check that it repeats. */
 export type SettledCheck = DecidedCheck | RepeatedAnswer;
 
 export interface SequencerOptions extends ActiveLedgerOptions, Omit<DecideOptions, "keepRefused"> {

@@ -18,14 +18,12 @@ export type HookDecision = "allow" | "defer" | "deny" | "none";
 /** What became of a tool that ran. */
 export type HookedRun = "done" | "failed";
 
-/** A call as the hook describes it. */
 export interface HookedCall extends ProposedCall {
   readonly session: string;
   /** The id of the call in the host: only to find the receipt when the tool has run. */
   readonly useId: string;
 }
 
-/** One host. */
 export interface HookDialect {
   /** As in the route's path. */
   readonly host: string;

@@ -24,7 +24,6 @@ import type { AdminEvent, AdminEvents } from "../policy/admin-event.ts";
 import type { EraseRequest, EraseTarget } from "./request.ts";
 import { hasValues, type Where } from "./where.ts";
 
-/** The result of an erasure. */
 export interface ErasureResult {
   /** The number of named checks that were examined, erased before or not. */
   readonly matched: number;
@@ -82,7 +81,6 @@ const patience = { times: 10, ms: 200 } as const;
 /** The interval of later attempts. */
 const retryMs = 60_000;
 
-/** The input of an erasure. */
 interface ErasureTask {
   readonly candidates: AsyncIterable<readonly StoredRow[]>;
   /** Only rows that have one of these parts are erased. Their other erased parts do not select a row. */

@@ -31,7 +31,6 @@ export interface EraseRequest {
 }
 
 export type EraseTarget =
-  /** These rows. */
   | { readonly rows: readonly RowRange[] }
   /** The rows of a session; if a key is named, only the rows of that key. */
   | { readonly session: string; readonly key: string | undefined }
@@ -113,7 +112,6 @@ function readRows(value: Json | undefined): readonly RowRange[] {
   return mergeRanges(ranges.toSorted(([a], [b]) => a - b));
 }
 
-/** Merges ranges that overlap. */
 function mergeRanges(ranges: readonly RowRange[]): readonly RowRange[] {
   const found: [number, number][] = [];
   for (const [from, to] of ranges) {

@@ -54,7 +54,6 @@ export class EventLog {
     }
   }
 
-  /** The events of a row. */
   async at(number: number): Promise<readonly LedgerEvent[]> {
     const row = await this.#row(number);
     if (row === undefined) return [];

@@ -80,7 +80,6 @@ export class EventFeed {
     return this.#open.size > 0;
   }
 
-  /** Returns true if an approval is open. */
   isOpen(row: number): boolean {
     return this.#open.has(row);
   }

@@ -26,7 +26,7 @@ import {
   type Refusal,
   type Result,
 } from "../../../../core/src/wire/mod.ts";
-import type { DecisionRequest, DecisionResult } from "../approvals/desk.ts";
+import type { DecisionRequest, VoteResult } from "../approvals/desk.ts";
 import { freeMembers } from "../approvals/grants.ts";
 import type { SlicedRead } from "../admission/reads.ts";
 import type { ValidKey } from "../keys/keys.ts";
@@ -173,7 +173,7 @@ async function decideOne(call: RouteCall, decision: DecisionRequest["decision"])
     grant: members.has("grant") ? readGrant(members.get("grant")) : undefined,
   }));
   const decided = await gate.approvals.decide(readKeyName(call), [requireValue(wanted)]);
-  return sendResult(reply, decided, ([one]) => decidedJson(one as DecisionResult));
+  return sendResult(reply, decided, ([one]) => decidedJson(one as VoteResult));
 }
 
 /** Handles POST /approvals/decide: several decisions, all of them or none. */
@@ -230,7 +230,7 @@ function decidedJson({
   grant,
   quorum: { has, needs },
   receipt,
-}: DecisionResult): Readonly<Record<string, unknown>> {
+}: VoteResult): Readonly<Record<string, unknown>> {
   const { row, hash, useBy, status } = approval;
   const made = grant === undefined ? {} : { grant: grantId(grant) };
   return { id: approvalId(row, hash), status, has, needs, use_by: useBy, receipt: receipt ?? null, ...made };
@@ -325,7 +325,6 @@ async function sameCalls(call: RouteCall, read: SlicedRead, approval: Approval):
   return found;
 }
 
-/** Reads approvals in slices. */
 async function* newestFirst({ gate }: RouteCall, read: SlicedRead, query: ApprovalQuery): AsyncGenerator<Approval> {
   for (let { before, limit } = query; limit > 0;) {
     const slice = await gate.approvals.list({ ...query, before, limit: Math.min(limit, sliceMax) });

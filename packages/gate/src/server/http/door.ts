@@ -124,7 +124,6 @@ export class ConsoleDoor {
     return this.#parts.oidc?.name();
   }
 
-  /** Starts a sign-in with the provider. */
   async startOidc(request: IncomingMessage, tenant: string | null): Promise<Result<BegunSignIn, Refusal>> {
     const address = this.#findAddress(request, tenant);
     return (await this.#parts.oidc?.start(address)) ?? bad(noProvider);

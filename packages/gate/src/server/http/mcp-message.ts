@@ -21,7 +21,6 @@ import {
 import { readBodyText } from "../request/body.ts";
 import { escapeName } from "../dialects/dialect.ts";
 
-/** One message of a client. */
 export interface McpMessage {
   /** Null for a notification, and for a message whose id cannot be read. */
   readonly id: string | number | null;

@@ -100,7 +100,6 @@ export function badNumber(value: string, name: string, max: number): string | un
   return `"${name}" must be a whole number from 1 to ${max}`;
 }
 
-/** Returns why a value is not a moment. */
 export function badMoment(value: string, name: string): string | undefined {
   if (readMoment(value) !== undefined) return undefined;
   const hint = value.includes(" ") ? "; write a + as %2B in a query" : "";

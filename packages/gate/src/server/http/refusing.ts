@@ -21,7 +21,6 @@ import type { HttpRoute } from "./route.ts";
 export interface RefusalOutlet {
   /** Counts each refusal. */
   readonly observer: GateObserver;
-  /** Logs refusals. */
   readonly log: RefusalLog;
   /** Limits the rate of refusals. */
   readonly valve: Valve;

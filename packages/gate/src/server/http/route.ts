@@ -4,7 +4,6 @@ import type { ValidKey, KeyScope } from "../keys/keys.ts";
 import type { Service } from "../service/service.ts";
 import type { SlicedRead, ReadKind } from "../admission/reads.ts";
 
-/** One request. */
 export interface RouteCall {
   readonly service: Service;
   readonly gate: Gate;

@@ -3,7 +3,6 @@ import { nearest, quote } from "../../../../core/src/wire/mod.ts";
 import type { Gate } from "../service/gate.ts";
 import type { Service } from "../service/service.ts";
 
-/** The ledger of a stop. */
 interface StopLedger {
   readonly service: Service;
   readonly gate: Gate;

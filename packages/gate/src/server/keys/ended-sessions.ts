@@ -16,7 +16,6 @@ export interface EndableSession {
   readonly issued: number;
 }
 
-/** The body of such a row. */
 interface SessionEndBody {
   /** The key's name that is unique over all tenants. */
   readonly key: string;

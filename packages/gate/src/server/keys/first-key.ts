@@ -12,7 +12,6 @@ import { KeyFileDamaged } from "../errors.ts";
 export interface FirstKey {
   /** SHA-256 in hex. */
   readonly digest: string;
-  /** The source of the key. */
   readonly source: "SVC_API_KEY" | "keys.json";
   /** A key that was made at this start, which is shown only once, and the file with the key. */
   readonly made: { readonly key: string; readonly file: string } | undefined;

@@ -39,7 +39,6 @@ export type KeyRequest<Body = unknown> =
   | { readonly act: "create"; readonly body: Body }
   | { readonly act: "revoke" | "rotate" | "update"; readonly name: string; readonly body: Body };
 
-/** Identifies the key that a path names. */
 type KeyIdentity = Pick<KeyRecord, "name" | "tenant">;
 
 /** Lists keys. The root's administrators see the keys of all tenants; a tenant's administrators see their own. */

@@ -12,7 +12,6 @@ export function isOidcGroup(group: string): boolean {
   return group.startsWith(prefix);
 }
 
-/** The body of such a row. */
 interface StatedGroups extends Pick<KeyRecord, "name" | "tenant"> {
   /** All groups from the provider, with their prefix, sorted. The key's other groups stay. */
   readonly groups: readonly string[];

@@ -50,7 +50,6 @@ export class Rates {
     this.#now = now;
   }
 
-  /** The number of buckets. */
   get size(): number {
     return this.#buckets.size;
   }

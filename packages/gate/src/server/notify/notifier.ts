@@ -32,7 +32,6 @@ export class Notifier {
     this.#options = options;
   }
 
-  /** The names of the endpoints. */
   get names(): readonly string[] {
     return this.#options.endpoints.map(({ name }) => name);
   }
@@ -59,7 +58,6 @@ function isFor({ tenants }: Endpoint, tenant: string | null): boolean {
   return tenant === null ? tenants === undefined : tenants?.includes(tenant) === true;
 }
 
-/** The senders of one ledger. */
 export class Senders {
   readonly #feed: EventFeed;
   readonly #all: readonly Sender[];

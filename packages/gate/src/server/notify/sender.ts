@@ -33,7 +33,6 @@ export interface SenderOptions {
   readonly observer?: GateObserver | undefined;
   /** Milliseconds since the epoch. */
   readonly now?: () => number;
-  /** Sends one request. */
   readonly send?: (endpoint: Endpoint, posting: WebhookRequest) => Promise<Result<void, string>>;
 }
 

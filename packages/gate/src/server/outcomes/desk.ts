@@ -19,7 +19,6 @@ export interface OutcomeReport {
   readonly ref?: string | undefined;
 }
 
-/** The key that reports. */
 export interface Reporter {
   readonly name: string;
   /** True if it has the scope `outcome` and cannot ask for calls. */

@@ -5,7 +5,6 @@ import { outcomeIn, recountOutcome, reportedCall, rowsBehind } from "./events.ts
 import { presentEvents, type TotalSource } from "./settle-call.ts";
 import type { CountedAmount, OutcomeAtRow, Settlement } from "./settle.ts";
 
-/** A row, as folds read it. */
 export type FoldedRow = Pick<StoredRow, "evidence" | "leaf" | "seq">;
 
 /** Where a fold reads what it needs besides the rows that it passes. */

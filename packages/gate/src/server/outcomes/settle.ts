@@ -10,7 +10,6 @@ export interface CountedAmount {
   readonly at: number;
 }
 
-/** An outcome with its row. */
 export interface OutcomeAtRow extends outcomeRows.Outcome {
   readonly seq: number;
   readonly at: number;

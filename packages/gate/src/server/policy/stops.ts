@@ -23,7 +23,6 @@ import type { AdminEvent, MakeAdminEvent } from "./admin-event.ts";
 import type { ActivePolicy } from "./active-policy.ts";
 import { gateName } from "./reserved-names.ts";
 
-/** A stop that a person requests. */
 export interface StopRequest {
   readonly scope: StopScope;
   readonly why: string;

@@ -25,7 +25,6 @@ export interface FoldedCounter {
   readonly startsEmpty: boolean;
 }
 
-/** The progress of folding a counter. */
 export interface FoldProgress {
   readonly through: number;
   readonly unknownThrough: number;

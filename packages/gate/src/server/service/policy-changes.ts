@@ -30,13 +30,11 @@ export interface PolicyOptions {
   readonly keepsStricterMode?: boolean | undefined;
 }
 
-/** The result of a reload. */
 export interface ReloadResult {
   /** False if the contract and the mode were already in force; then no row was written. */
   readonly changed: boolean;
   readonly before: InForce;
   readonly now: InForce;
-  /** The counters that start. */
   readonly folded: readonly FoldedCounter[];
   readonly receipt: Receipt | undefined;
 }

@@ -80,12 +80,10 @@ export class Service {
   /** The requests that wait for a person, and the streams of events that are open. */
   readonly waits: Places;
   readonly streams: Places;
-  /** The requests that read. */
   readonly reads: ReadAdmission;
   readonly explainRates: Rates = explainRates();
   /** The calls of hosts that were let through, to report what became of them. */
   readonly hookedCalls: HookedCalls = new HookedCalls();
-  /** One reload at a time. */
   #reloading: Promise<unknown> = Promise.resolve();
 
   constructor(options: ServiceOptions) {
@@ -125,7 +123,6 @@ export class Service {
     }
   }
 
-  /** All metrics in the Prometheus text format. */
   async metricsText(): Promise<string> {
     const { exposition } = await import("../telemetry/exposition.ts");
     return exposition(this.metrics, await this.#readings());

@@ -5,7 +5,6 @@ import { bad, didYouMean, good, isMode, modes, type Mode, type Result } from "..
 import { whyNot } from "../errors.ts";
 import { parseRate, type Rate } from "./rate.ts";
 
-/** One tenant in the tenants file. */
 export interface TenantEntry {
   readonly id: string;
   /** The file of its mandate or of its only contract. */

@@ -26,7 +26,6 @@ interface GivenSetting {
   readonly value: string | undefined;
   /** The default if the setting is unset or empty. */
   readonly text: string;
-  /** True if a flag set it. */
   readonly isFlag: boolean;
 }
 
@@ -42,7 +41,6 @@ interface SettingEntry<Value> {
 /** @returns the value, or a sentence that names the mistake */
 type SettingReader<Value> = (given: GivenSetting) => Result<Value, string>;
 
-/** The values of all settings. */
 interface SettingValues
   extends
     Readonly<Record<"basePath" | "dataDir" | "host" | "log" | "opsHost", string>>,
@@ -383,7 +381,6 @@ function readRate({ variable, text }: GivenSetting): Result<Rate, string> {
   return rate.ok ? rate : bad(`${variable}: ${rate.problem}`);
 }
 
-/** Returns the number of bytes. */
 function readBytes({ variable, text }: GivenSetting): Result<number, string> {
   const bytes = parseBytes(text);
   return bytes.ok ? bytes : bad(`${variable}: ${bytes.problem}`);

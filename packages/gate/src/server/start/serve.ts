@@ -35,7 +35,6 @@ import { closeGate, Tenants } from "../service/tenants.ts";
 import { collectWarnings } from "./warnings.ts";
 import { engine } from "../version.ts";
 
-/** A running gate. */
 export interface RunningGate {
   readonly address: string;
   /** The address of the second listener, if there is one. */
@@ -47,7 +46,6 @@ export interface RunningGate {
   /** The gate of the root. */
   readonly gate: Gate;
   readonly ledger: Ledger;
-  /** The requests that read. */
   readonly reads: ReadAdmission;
   readonly contracts: readonly string[];
   readonly tenants: number;
@@ -68,7 +66,6 @@ export interface RunningGate {
 export interface ModeChange {
   readonly from: string;
   readonly to: string;
-  /** The setting that caused it. */
   readonly setting: string;
   readonly seq: number;
 }

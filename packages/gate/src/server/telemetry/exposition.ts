@@ -11,7 +11,6 @@ import { deliveryOutcomes, reloadOutcomes } from "./observer.ts";
 export interface Readings {
   /** The number of calls that wait for a verdict, and the bytes of their bodies. */
   readonly queue: { readonly calls: number; readonly bytes: number; readonly paused: number };
-  /** The reads that wait for a place. */
   readonly waitingReads: number;
   /** The number of rows in open ledgers. */
   readonly rows: number;

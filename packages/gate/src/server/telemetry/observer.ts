@@ -38,12 +38,10 @@ export interface AnsweredCheck {
   /** True if a contract routes the tool. Only then its name is a label. */
   readonly routed: boolean;
   readonly rule: string;
-  /** The number of its receipt. */
   readonly seq: number;
   readonly sessionId: string | null;
 }
 
-/** The outcomes of a reload. */
 export const reloadOutcomes = ["applied", "refused"] as const;
 export type ReloadOutcome = (typeof reloadOutcomes)[number];
 

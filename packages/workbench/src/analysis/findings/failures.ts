@@ -99,7 +99,9 @@ function listRisk(core: Core & { op: "index" }, site: FailureSite): Risk {
       ...(isNumber ? [] : [isTrue(truth(true, core))]),
     ],
     message: `\`${readCoreText(of)}\` may have no item at \`${readCoreText(at)}\`: such a call is BLOCK`,
-    hint: `write \`minItems\` in its schema, test \`${readCoreText(of)}.size() > ...\` first, or write \`[?${readCoreText(at)}].orValue(...)\``,
+    hint:
+      `write \`minItems\` in its schema, test \`${readCoreText(of)}.size() > ...\` first, ` +
+      `or write \`[?${readCoreText(at)}].orValue(...)\``,
   };
 }
 

@@ -13,7 +13,6 @@ import { describeUndecided } from "./untranslated.ts";
 
 export type ComparisonResult = "equivalent" | "weaker" | "stricter" | "changed" | "unknown";
 
-/** The difference for one tool. */
 export interface ToolDifference {
   readonly tool: string;
   readonly answer: ComparisonResult;

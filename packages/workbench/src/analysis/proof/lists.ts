@@ -18,7 +18,6 @@ export function singles({ parts }: SymList): readonly Single[] | undefined {
 /** The operation on one item: receives its value, and a key that identifies it. */
 type OnItem = (value: Sym, key: string) => Term;
 
-/** Is it true for every item? */
 function every({ parts }: SymList, name: string, of: OnItem): Term {
   return and(
     ...parts.map((part, at) =>

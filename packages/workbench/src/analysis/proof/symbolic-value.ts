@@ -154,7 +154,6 @@ export class SymbolicValue {
     for (const item of this.items) greeting(item);
   }
 
-  /** Is it true for every item? */
   every(of: (item: SymbolicValue) => Term): Term {
     if (this.view === "few") return and(...this.allItems().map(([isThere, item]) => implies(isThere, of(item))));
     const exception = this.#newItem();

@@ -18,7 +18,6 @@ interface DocumentLine {
   readonly key: string | undefined;
 }
 
-/** The location of an offset in a text. */
 export function locationAt(text: string, offset: number): CursorLocation {
   const lines = text.split("\n");
   const at = text.slice(0, offset).split("\n").length - 1;

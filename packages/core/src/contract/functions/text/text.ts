@@ -4,7 +4,6 @@ import { EvaluationError } from "../../value/rational.ts";
 import { boolean, string } from "../../value/type.ts";
 import type { ContractFunction } from "../../core/function.ts";
 
-/** The contents of a text. */
 export const textFunctions: readonly ContractFunction[] = [
   {
     name: "startsWith",

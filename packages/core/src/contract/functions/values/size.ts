@@ -2,7 +2,6 @@ import { size } from "../../value/type.ts";
 import type { Value } from "../../value/value.ts";
 import type { ContractFunction } from "../../core/function.ts";
 
-/** The size of a value. */
 export const sizeFunctions: readonly ContractFunction[] = [
   {
     name: "size",

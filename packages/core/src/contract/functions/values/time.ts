@@ -3,7 +3,6 @@ import type { Exact } from "../../value/rational.ts";
 import { Duration, Timestamp } from "../../value/value.ts";
 import type { ContractFunction } from "../../core/function.ts";
 
-/** Times and durations. */
 export const timeFunctions: readonly ContractFunction[] = [
   {
     name: "duration",

@@ -8,12 +8,12 @@ import {
   tallyEvents,
   untilDamaged,
   type Column,
-  type TableEntry,
+  type Entry,
   type EventTally,
   type EntryKey,
   type TableName,
   type Tables,
-  type ColumnValue,
+  type Cell,
 } from "../tables.ts";
 import { ask, entriesAt, entriesWhere, pageOf, type BoundStatement } from "./sql.ts";
 
@@ -53,7 +53,7 @@ export function entriesOf(
 interface ColumnQuery<T extends TableName> {
   readonly table: T;
   readonly column: Column<T>;
-  readonly values: readonly ColumnValue[];
+  readonly values: readonly Cell[];
 }
 
 /** The entries of which a column has one of these values, in the order of the values. */
@@ -61,7 +61,7 @@ export async function entriesIn<T extends TableName>(
   send: StatementSender,
   ledger: string,
   { table, column, values }: ColumnQuery<T>,
-): Promise<readonly TableEntry<T>[]> {
+): Promise<readonly Entry<T>[]> {
   if (values.length === 0) return [];
   const stored = values.map((value) => storedIn(table, column, value));
   const rows = await send(entriesWhere(ledger, table, column, stored));
@@ -76,7 +76,7 @@ async function tally(
 ): Promise<EventTally> {
   const from = keyWriter("effects")(after);
   const [end] = await send(ask("tallyEnd", ledger, ...from, tallyEvents - 1));
-  const to = end && keyIn("effects", entryReader("effects", keyOf("effects") as never)(end) as TableEntry<"effects">);
+  const to = end && keyIn("effects", entryReader("effects", keyOf("effects") as never)(end) as Entry<"effects">);
   const [counted] = await send(ask("tally", ledger, ...from, ...keyWriter("effects")(to ?? lastKey), through));
   const [live = 0, folded = 0, beyond = 0, last = 0] = (counted ?? []).map(Number);
   return { to, live, folded, beyond, last };

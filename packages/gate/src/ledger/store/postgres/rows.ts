@@ -28,7 +28,6 @@ export interface HeadRow {
 
 const numbers: readonly string[] = ["seq", "changed", "counters", "approvals", "withdrawals"];
 
-/** The head from the values of `headColumns`. */
 export function headRow(values: readonly unknown[]): HeadRow {
   const read = (name: string, value: unknown): unknown =>
     numbers.includes(name) ? Number(value ?? 0) : (value ?? null);

@@ -202,7 +202,8 @@ export function pageOf(ledger: string, { table, columns, after = [], through = [
   const bound = (operator: string, count: number, from: number): string =>
     count === 0
       ? ""
-      : ` AND (${key.slice(0, count).join(", ")}) ${operator} (${Array.from({ length: count }, (_, at) => placeholder(from + at)).join(", ")})`;
+      : ` AND (${key.slice(0, count).join(", ")}) ${operator} ` +
+        `(${Array.from({ length: count }, (_, at) => placeholder(from + at)).join(", ")})`;
   const bounds = bound(">", after.length, 0) + bound("<=", through.length, after.length);
   const [names, order] = [columns.join(", "), key.join(", ")];
   const count = placeholder(after.length + through.length);

@@ -9,7 +9,7 @@ import { asUnreadable, SqliteTables } from "./tables.ts";
 import type { Verification } from "../store.ts";
 import { tableMethods, withPromises } from "../tables.ts";
 import { Unreadable } from "../../errors.ts";
-import type { LedgerMistake } from "../../../../../core/src/record/entry/row.ts";
+import type { Mistake } from "../../../../../core/src/record/entry/row.ts";
 
 /** A connection that only reads, in its own thread, so that it never delays a commit. */
 class SqliteReader extends SqliteTables {
@@ -47,7 +47,7 @@ class SqliteReader extends SqliteTables {
   }
 
   /** Checks the parts of the file that rows do not protect. Other calls wait for its long statement. */
-  structure(): LedgerMistake | undefined {
+  structure(): Mistake | undefined {
     const seq = this.head().rows + 1;
     try {
       const found = structureProblem(this.#database, this.#folder);

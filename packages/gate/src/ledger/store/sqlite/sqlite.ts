@@ -20,7 +20,7 @@ import type { Anchor } from "../../../../../core/src/record/tree/walk.ts";
 import type { DueApprovals } from "./approval-tables.ts";
 import {
   changeColumns,
-  type LedgerMistake,
+  type Mistake,
   type StoredRow,
   type KeptApproval,
 } from "../../../../../core/src/record/entry/row.ts";
@@ -274,7 +274,7 @@ export async function inspectSqlite(folder: string, inspection: InspectionOption
   try {
     const check = await reader.call<Verification>("verify", { from: 1, anchors, chainAlone });
     if (chainAlone) return check;
-    const broken = check.broken ?? (await reader.call<LedgerMistake | undefined>("structure"));
+    const broken = check.broken ?? (await reader.call<Mistake | undefined>("structure"));
     if (broken !== undefined) return { ...check, broken };
     const { signer } = await reader.call<Description>("description");
     return { ...check, signer };

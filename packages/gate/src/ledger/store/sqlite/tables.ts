@@ -16,7 +16,7 @@ import {
   type Column,
   type Counters,
   type Description,
-  type TableEntry,
+  type Entry,
   type EventTally,
   type EntryKey,
   type EntryRange,
@@ -24,7 +24,7 @@ import {
   type RowSlice,
   type TableName,
   type Tables,
-  type ColumnValue,
+  type Cell,
   type TablesHead,
   type WaitingApprovals,
 } from "../tables.ts";
@@ -84,7 +84,7 @@ export class SqliteTables implements WithoutPromises<Tables> {
     table: T,
     range: EntryRange,
     columns: readonly C[] = columnsOf(table) as readonly C[],
-  ): readonly Pick<TableEntry<T>, C>[] {
+  ): readonly Pick<Entry<T>, C>[] {
     try {
       return this.#page(table, range, columns);
     } catch (error) {
@@ -99,7 +99,7 @@ export class SqliteTables implements WithoutPromises<Tables> {
     table: T,
     range: EntryRange,
     columns: readonly C[],
-  ): readonly Pick<TableEntry<T>, C>[] {
+  ): readonly Pick<Entry<T>, C>[] {
     const bounds: Partial<EntryRange> = table === "receipts" ? rowBounds : {};
     const { after = bounds.after, through = bounds.through, limit } = range;
     const key = keyOf(table);
@@ -117,7 +117,7 @@ export class SqliteTables implements WithoutPromises<Tables> {
     table: T,
     keys: readonly EntryKey[],
     columns: readonly C[] = columnsOf(table) as readonly C[],
-  ): readonly (Pick<TableEntry<T>, C> | undefined)[] {
+  ): readonly (Pick<Entry<T>, C> | undefined)[] {
     const where = keyOf(table).map((name) => `${name} = ?`);
     const statement = this.#prepare(`SELECT ${columns.join(", ")} FROM ${table} WHERE ${where.join(" AND ")}`);
     const entryOf = entryReader(table, columns);
@@ -128,7 +128,7 @@ export class SqliteTables implements WithoutPromises<Tables> {
     });
   }
 
-  where<T extends TableName>(table: T, column: Column<T>, values: readonly ColumnValue[]): readonly TableEntry<T>[] {
+  where<T extends TableName>(table: T, column: Column<T>, values: readonly Cell[]): readonly Entry<T>[] {
     const columns = columnsOf(table);
     const statement = this.#prepare(`SELECT ${columns.join(", ")} FROM ${table} WHERE ${column} = ?`);
     const entryOf = entryReader(table, columns);
@@ -147,8 +147,7 @@ export class SqliteTables implements WithoutPromises<Tables> {
         `SELECT ${order} FROM effects WHERE ${low} ORDER BY ${order} LIMIT 1 OFFSET ${tallyEvents - 1}`,
       ).get(...from) as unknown as SqliteRow | undefined;
       const to =
-        end &&
-        keyIn("effects", entryReader("effects", key as readonly Column<"effects">[])(end) as TableEntry<"effects">);
+        end && keyIn("effects", entryReader("effects", key as readonly Column<"effects">[])(end) as Entry<"effects">);
       const high = to === undefined ? "true" : bound(key, "<=", to);
       const counted = this.#prepare(
         `SELECT count(*) FILTER (WHERE folded IS NULL AND seq <= ?), count(folded),
