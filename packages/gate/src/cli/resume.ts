@@ -10,7 +10,7 @@ import { restoreAll, planAll, type RestoreOptions } from "./restore.ts";
 export interface ResumeOptions extends RestoreOptions {
   readonly afterRestore: boolean;
   readonly reason: string;
-  /** Counters that count from zero, start at this row. */
+  /** Counters that count from zero, starting at this row. */
   readonly reset?: readonly string[] | undefined;
   readonly by?: string | undefined;
   /** `signing-key`: the key that signed heads is lost. */
