@@ -234,14 +234,11 @@ export class ApprovalWalk {
       const broken = await this.#compare(open.slice(from, from + sliceApprovals), through);
       if (broken !== undefined) return broken;
     }
-    return reportDamageAt(
-      through + 1,
-      async () => (await this.#strayApproval(through)) ?? (await this.#findStrayReservation(through)),
-    );
+    return reportDamageAt(through + 1, async () => (await this.#findStray(through)) ?? this.#findStrayAmount(through));
   }
 
   /** Looks for an approval that no row opened. */
-  async #strayApproval(through: number): Promise<Mistake | undefined> {
+  async #findStray(through: number): Promise<Mistake | undefined> {
     for await (const approvals of pagesOf(this.#tables, "approvals", { limit: sliceApprovals })) {
       const asking = new Map((await this.#rowsAt(approvals.map(({ seq }) => seq))).map((row) => [row.seq, row]));
       for (const { seq } of approvals) {
@@ -256,7 +253,7 @@ export class ApprovalWalk {
   }
 
   /** Looks for the lowest row that reserves amounts although it has no open approval. */
-  async #findStrayReservation(through: number): Promise<Mistake | undefined> {
+  async #findStrayAmount(through: number): Promise<Mistake | undefined> {
     let lowest = Infinity;
     for await (const reservations of pagesOf(this.#tables, "holds"))
       for (const { seq } of reservations) if (!this.#open.has(seq)) lowest = Math.min(lowest, seq);
@@ -294,8 +291,8 @@ export class ApprovalWalk {
       const view = approval.row < this.#erasedRepeat ? withoutRepeats : asKept;
       const expected = formatApproval(view(storedApproval(approval, this.#digest)), reservations);
       const kept = tabled.get(approval.row);
-      const current =
-        through === undefined ? (kept?.reservations ?? []) : recordedIn(kept?.reservations ?? [], reservations);
+      const { reservations: stored = [] } = kept ?? {};
+      const current = through === undefined ? stored : recordedIn(stored, reservations);
       const found = kept === undefined ? "no such approval" : formatApproval(view(kept), current);
       if (found === expected || (await this.#isLater(approval.row, kept, through))) continue;
       const seq = approval.closed ?? approval.row;
