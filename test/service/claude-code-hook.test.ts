@@ -155,7 +155,7 @@ runScenarios("POST /hooks/claude-code", [
       within: "answer",
       module: "http/hook-route",
       find: 'sendDecision(hooked, "deny", call.problem)',
-      put: "send(reply, {})",
+      put: 'sendJson(reply, "{}")',
     },
   },
   {

@@ -334,7 +334,7 @@ runScenarios("a session of the console", [
       within: "ConsoleDoor.admit",
       find: "if (session === undefined) return bad(noSession);",
       put:
-        "const given = () => this.#parts.keys.held.find(request.headers.authorization);" +
+        "const given = () => this.#parts.keys.known.find(request.headers.authorization);" +
         "if (session === undefined && given()) return good({ session: {}, credential: given, cookie: undefined }); $found",
     },
   },

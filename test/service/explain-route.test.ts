@@ -107,7 +107,7 @@ runScenarios("POST /explain", [
       within: "explain",
       module: "http/explain",
       first:
-        'await call.gate.appendAdminEvent(async () => good({ by: "default", act: "explain", body: {}, reason: "Svc: x" }));',
+        'await call.gate.appendAdminEvent(async () => ({ ok: true, value: { by: "default", act: "explain", body: {}, reason: "Svc: x" } }));',
     },
   },
   {

@@ -186,7 +186,7 @@ runScenarios("POST /hooks of hosts", [
       within: "answer",
       module: "http/hook-route",
       find: 'sendDecision(hooked, "deny", call.problem)',
-      put: "send(reply, {})",
+      put: 'sendJson(reply, "{}")',
     },
   })),
   {

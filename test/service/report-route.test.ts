@@ -72,7 +72,7 @@ runScenarios("GET /report", [
       within: "report",
       module: "http/report",
       first:
-        'await gate.appendAdminEvent(async () => good({ by: "default", act: "report", body: {}, reason: "Svc: x" }));',
+        'await gate.appendAdminEvent(async () => ({ ok: true, value: { by: "default", act: "report", body: {}, reason: "Svc: x" } }));',
     },
   },
   {

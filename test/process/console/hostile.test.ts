@@ -289,13 +289,13 @@ suite("hostile calls in the console", () => {
   test("no value is cut at an edge", (t) => assertUncut(t));
   test("a name of a member is in quotes if it is not a plain word", (t) => assertNames(t));
 
-  const raw = { module: "text", mutation: { within: "Text", first: 'return shown([{ text: of, kind: "plain" }]);' } };
+  const raw = { module: "text", mutation: { within: "Text", first: 'return renderPieces([{ text: of, kind: "plain" }]);' } };
   const parsed = {
     module: "text",
     bypassCSP: true,
     mutation: { within: "Text", first: 'return h("bdi", { dangerouslySetInnerHTML: { __html: of } });' },
   };
-  const longOpen = { module: "text", mutation: { within: "Text", first: "return shown(piecesOf(of));" } };
+  const longOpen = { module: "text", mutation: { within: "Text", first: "return renderPieces(piecesOf(of));" } };
   const treeOpen = { module: "tree", mutation: { within: "viewOf", first: "room = Infinity;" } };
   const rounded = { module: "tree", mutation: { within: "Scalar", find: "of.text", put: "String(Number(of.text))" } };
   const cut = {

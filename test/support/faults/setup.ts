@@ -52,7 +52,7 @@ export const decidesEarly: readonly Mutation[] = [
     find: "const done = await this.#options.exclusive($work);",
     put: `
       const answered = async (timed) => {
-        const found = await this.#decideIn(timed, key, asked, { changed, approved });
+        const found = await this.#decideIn(timed, key, wanted, { changed, approved });
         if (!found.ok) return found;
         early(found);
         await new Promise((resolve) => setTimeout(resolve, 300));
