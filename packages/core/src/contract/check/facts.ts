@@ -7,14 +7,14 @@ import type { Span } from "../text/diagnostic.ts";
  */
 export type Facts = ReadonlySet<string>;
 
-/** A checked expression, and the facts that hold after it evaluated to true or to false. */
+/** A checked expression, and the facts that are true after it evaluated to true or to false. */
 export interface TypedCore {
   readonly core: Core;
   readonly whenTrue: Facts;
   readonly whenFalse: Facts;
 }
 
-/** A piece of an expression, and the facts that hold there. */
+/** A piece of an expression, and the facts that are true there. */
 export interface FactSpan {
   readonly span: Span;
   readonly facts: Facts;

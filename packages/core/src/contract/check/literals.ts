@@ -27,7 +27,7 @@ export function checkList(checker: Checker, syntax: Syntax & { kind: "list" }, f
         "type",
         item.span,
         `a list of ${typeText(of)} and ${typeText(item.type)}`,
-        "a list holds values of one type",
+        "a list has values of one type",
       );
     of = joined ?? broken;
   }

@@ -114,7 +114,7 @@ function checkHeld(checker: Checker, syntax: MemberSyntax, facts: Facts): TypedC
   return checker.refuse(
     { span: nameSpan, facts },
     "counter",
-    `\`${of.name}\` ${what}, so parked calls hold no amount in it`,
+    `\`${of.name}\` ${what}, so parked calls reserve no amount in it`,
     "only a counter with `counting: possible` and without `remembers` has `held`",
   );
 }
