@@ -289,7 +289,10 @@ suite("hostile calls in the console", () => {
   test("no value is cut at an edge", (t) => assertUncut(t));
   test("a name of a member is in quotes if it is not a plain word", (t) => assertNames(t));
 
-  const raw = { module: "text", mutation: { within: "Text", first: 'return renderPieces([{ text: of, kind: "plain" }]);' } };
+  const raw = {
+    module: "text",
+    mutation: { within: "Text", first: 'return renderPieces([{ text: of, kind: "plain" }]);' },
+  };
   const parsed = {
     module: "text",
     bypassCSP: true,
