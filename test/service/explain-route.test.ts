@@ -107,7 +107,8 @@ runScenarios("POST /explain", [
       within: "explain",
       module: "http/explain",
       first:
-        'await call.gate.appendAdminEvent(async () => ({ ok: true, value: { by: "default", act: "explain", body: {}, reason: "Svc: x" } }));',
+        'const value = { by: "default", act: "explain", body: {}, reason: "Svc: x" }; ' +
+        "await call.gate.appendAdminEvent(async () => ({ ok: true, value }));",
     },
   },
   {

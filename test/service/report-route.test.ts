@@ -72,7 +72,8 @@ runScenarios("GET /report", [
       within: "report",
       module: "http/report",
       first:
-        'await gate.appendAdminEvent(async () => ({ ok: true, value: { by: "default", act: "report", body: {}, reason: "Svc: x" } }));',
+        'const value = { by: "default", act: "report", body: {}, reason: "Svc: x" }; ' +
+        "await gate.appendAdminEvent(async () => ({ ok: true, value }));",
     },
   },
   {
