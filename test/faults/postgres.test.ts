@@ -151,7 +151,7 @@ function faultsOf(there: PostgresServer): void {
       const hung = await store.begin();
       await assert.rejects(
         same.begin(),
-        (error) => notKept("unreachable")(error) && /holds the ledger's head/.test(String(error)),
+        (error) => notKept("unreachable")(error) && /has locked the ledger's head/.test(String(error)),
       );
       await commit(other, [storedRow(1)]);
       while (!(await canBegin(same))) await wait(50);
