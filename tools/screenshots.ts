@@ -149,7 +149,7 @@ async function shots({ send }: StoryGate): Promise<readonly Shot[]> {
   };
   const verifies = async (page: Page): Promise<void> => {
     await page.getByRole("button", { name: "Verify now" }).click();
-    await page.getByText(/rows hold/).waitFor();
+    await page.getByText(/rows are valid/).waitFor();
   };
   const inbox = { name: "inbox", path: "/" };
   const approval = { name: "approval", path: `/approvals/${hidden?.id ?? ""}` };
