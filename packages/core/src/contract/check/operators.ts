@@ -5,7 +5,7 @@ import { intersect, nullFacts, pathOf, same, type TypedCore, type Facts } from "
 import { isExact, negate as negateExact } from "../value/rational.ts";
 import type { BinarySyntax, Syntax } from "../text/syntax.ts";
 import { boolean, broken, comparable, isKey, isUntyped, join, listType, number, typeText } from "../value/type.ts";
-import type { Type } from "../value/type.ts";
+import type { ListType, Type } from "../value/type.ts";
 
 /** Checks an operator between two operands: `+ - * / %`, comparisons, `in`, `&&` and `||`. */
 export function checkBinary(checker: Checker, syntax: BinarySyntax, facts: Facts): TypedCore {
@@ -101,10 +101,8 @@ function arithmeticType(operator: string, a: Type, b: Type): Type | undefined {
   return pair === "duration+timestamp" ? b : undefined;
 }
 
-type ListOperandType = Type & { readonly kind: "list" };
-
 /** The type of two concatenated lists; undefined if their items have no common type. */
-function joinListTypes(a: ListOperandType, b: ListOperandType): Type | undefined {
+function joinListTypes(a: ListType, b: ListType): Type | undefined {
   const of = a.maxItems === 0 ? b.of : b.maxItems === 0 ? a.of : join(a.of, b.of);
   if (of === undefined) return undefined;
   return listType(of, a.maxItems === undefined || b.maxItems === undefined ? undefined : a.maxItems + b.maxItems);

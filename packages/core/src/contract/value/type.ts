@@ -129,7 +129,7 @@ export function joinAll(types: readonly Type[]): Type | undefined {
   return types.reduce<Type | undefined>((joined, type) => joined && join(joined, type), types[0] ?? broken);
 }
 
-type ListType = Type & { readonly kind: "list" };
+export type ListType = Type & { readonly kind: "list" };
 
 function joinLists(a: ListType, b: ListType): Type {
   // An empty list has any type: `input.?names.orValue([])` stays a list of texts.

@@ -110,7 +110,7 @@ export function isMadeBy(grant: Grant, rows: readonly StoredRow[], digest: Diges
   return found !== undefined && text(found) === text(grant);
 }
 
-type Digester = (text: string) => string;
+export type Digester = (text: string) => string;
 
 /** The keyed digest by which a grant knows a member. A member that was absent must stay absent. */
 export function pinDigest(member: string, text: string | undefined, digest: Digester): string {

@@ -45,7 +45,6 @@ export interface GrantRequest {
   readonly amounts: Readonly<Record<string, string>>;
 }
 
-type TextDigester = (text: string) => string;
 type Schemas = Route["schemas"];
 
 /**
@@ -83,7 +82,7 @@ export function grantBody(
     readonly person: string;
     readonly at: number;
     readonly contract: string;
-    readonly digest: TextDigester;
+    readonly digest: grantRows.Digester;
     readonly schemas: readonly Schemas[];
   },
 ): Result<GrantBody, Refusal> {
@@ -136,7 +135,7 @@ function boundsFor(
   source: ComparedCall,
   { pins: own, sums, most = [], least = [], free: offered = [] }: GrantOffer,
   wanted: GrantRequest,
-  { digest, schemas }: { readonly digest: TextDigester; readonly schemas: readonly Schemas[] },
+  { digest, schemas }: { readonly digest: grantRows.Digester; readonly schemas: readonly Schemas[] },
 ): Result<Pick<GrantBody, "free" | "least" | "most" | "pins">, Refusal> {
   const pins = [...new Set([...own, ...wanted.pins])].toSorted();
   const bound = [...pins, ...sums, ...most, ...least];

@@ -4,10 +4,8 @@ import type { ApprovalLookup, ApprovalsFound } from "../store.ts";
 import type { KeptApproval } from "../../../../../core/src/record/entry/row.ts";
 import { storedRow } from "./rows.ts";
 import { settleAll } from "./session.ts";
-import { ask, type BoundStatement } from "./sql.ts";
-import { entriesIn } from "./entries.ts";
-
-type Send = (statement: BoundStatement) => Promise<readonly (readonly unknown[])[]>;
+import { ask } from "./sql.ts";
+import { entriesIn, type StatementSender } from "./entries.ts";
 
 /** An approval and the row that asked, from the columns of a statement. */
 export function keptApproval(columns: readonly unknown[]): KeptApproval {
@@ -16,7 +14,7 @@ export function keptApproval(columns: readonly unknown[]): KeptApproval {
 
 /** Reads the approvals that a batch may meet, within a transaction of the caller. */
 export async function openApprovals(
-  send: Send,
+  send: StatementSender,
   ledger: string,
   { attaches, rows, keys, at }: ApprovalLookup,
   counters: KeptCounters,
