@@ -62,6 +62,24 @@ suite("a changed ledger is reported at its row", { tags: ["verify.walks-chain", 
     report(await sweep(folder, [...(await collect(folder, rowChanges)), ...cuts()]));
   });
 
+  for (const changed of [99, 99.5])
+    test(`verify finds an approval that says that row ${changed} changed it`, async (t) => {
+      const folder = temporaryFolder(t);
+      await makeSample(folder);
+      changeFile(folder, pretend(changed));
+      assert.equal((await inspectLedger({ folder })).broken?.seq, 15);
+    });
+
+  control("positive control: a verifier that believes the number of such a row is noticed", async (t) => {
+    const folder = temporaryFolder(t);
+    await makeSample(folder);
+    changeFile(folder, pretend(99));
+    const believes: Mutation = { within: "ApprovalWalk.#isLater", find: "(await this.#rowsAt([changed])).length > 0", put: "true" };
+    const { walk, end } = await startWalker(folder, [believes]);
+    assert.equal((await walk()).broken, undefined);
+    await end();
+  });
+
   control("positive control: a verifier without the check of evidence digests is noticed", async (t) => {
     const folder = temporaryFolder(t);
     await makeSample(folder);
@@ -89,7 +107,7 @@ function harmless({ part, tree, firstType }: Region, byte: number, bit: number):
   if (part === "file header" && byte === 63 && bit < 2) return "what is left to do of an erasure";
   if (part === "file header") return counted[byte - (byte % 4)];
   // A row's number precedes its columns; its own column is empty (type 0), and type 8 has no byte either.
-  const isNumber = ["receipts", "counters", "approvals"].includes(tree) && byte === firstType;
+  const isNumber = ["receipts", "counters", "approvals", "outcomes"].includes(tree) && byte === firstType;
   return isNumber && bit === 3 ? "which way a row's number is left out among its columns" : undefined;
 }
 
@@ -123,7 +141,8 @@ async function flipFile(
     for (let byte = from; byte < to; byte += 1) {
       const isEdge = part !== "cell" || byte < from + 12;
       if (!isWhole && !isEdge && byte % 5 !== 0) continue;
-      for (const bit of part === "cell" ? bitsOf(byte) : [0, 1, 2, 3, 4, 5, 6, 7]) {
+      // The start of a cell says which type each column has: a text may become a number.
+      for (const bit of isEdge ? [0, 1, 2, 3, 4, 5, 6, 7] : bitsOf(byte)) {
         const was = bytes[byte] ?? 0;
         writeSync(file, Buffer.of(was ^ (1 << bit)), 0, 1, byte);
         const found = await look();
@@ -197,6 +216,17 @@ suite("the ledger's file, bit by bit", { tags: ["verify.walks-chain"] }, () => {
     assert.ok(missed.length > turned / 2, `${missed.length} of ${turned} missed`);
   });
 });
+
+/** A statement that lets the open approval say which row changed it. */
+function pretend(row: number): string {
+  return `UPDATE approvals SET record = json_set(CAST(record AS TEXT), '$.changed', ${row}) WHERE status = 'pending'`;
+}
+
+function changeFile(folder: string, sql: string): void {
+  const database = new DatabaseSync(join(folder, "ledger.db"));
+  database.exec(sql);
+  database.close();
+}
 
 /** Returns the error of `svc-gate verify` or of a start; undefined if both find everything in order. */
 async function complaint(folder: string, pinFile?: string): Promise<string | undefined> {

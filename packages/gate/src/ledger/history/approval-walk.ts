@@ -301,9 +301,14 @@ export class ApprovalWalk {
     return undefined;
   }
 
-  /** True if a row after the walk changed the approval, or erased a part of its row. */
+  /** True if a row after the walk changed the approval, or erased a part of its row. That row must be in the ledger. */
   async #isLater(row: number, kept: TabledApproval | undefined, through: number | undefined): Promise<boolean> {
-    if (kept !== undefined) return through !== undefined && (readProgress(kept.record).changed ?? 0) > through;
+    if (kept !== undefined) {
+      const { changed } = readProgress(kept.record);
+      if (through === undefined || !Number.isSafeInteger(changed) || changed === undefined || changed <= through)
+        return false;
+      return (await this.#rowsAt([changed])).length > 0;
+    }
     const [found] = await this.#rowsAt([row]);
     return found !== undefined && missingParts(found.evidence).length > 0;
   }

@@ -211,10 +211,11 @@ export class CounterWalk {
   }
 }
 
-/** Adds an amount. A total that was changed by hand may not be a decimal. */
+/** Adds an amount. A total that was changed by hand may not be a decimal, and in a damaged file not even a text. */
 function sum(before: string | undefined, amount: string): string {
   if (before === undefined) return amount;
-  const areDecimals = [before, amount].every((text) => /^[0-9]+(?:\.[0-9]+)?$/.test(text));
+  const isDecimal = (text: unknown): boolean => typeof text === "string" && /^[0-9]+(?:\.[0-9]+)?$/.test(text);
+  const areDecimals = [before, amount].every(isDecimal);
   return areDecimals ? addDecimals(before, amount) : `${before} and ${amount}`;
 }
 
