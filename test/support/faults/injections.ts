@@ -171,13 +171,15 @@ export async function inject(
   const path = join(realpathSync(folder), basename(setup.data), file === "." ? "" : file).replace(/\/$/, "");
   // Killed at its entry, so the call does not happen. With --seccomp-bpf, strace 6.1 forgets the signal.
   const what = fault === "SIGKILL" ? "signal=KILL" : `error=${fault}`;
+  // A page that cannot be read is read once more, so a read keeps failing: one that succeeds then has lost nothing.
+  const when = fault === "EIO" && reading.split(",").includes(call) ? `${instance}+` : instance;
   const options = [
     "-P",
     path,
     "-e",
     `trace=${call}`,
     "-e",
-    `inject=${call}:${what}:when=${instance}`,
+    `inject=${call}:${what}:when=${when}`,
     ...(fault === "SIGKILL" ? [] : ["--seccomp-bpf"]),
   ];
   const load = new Load();
