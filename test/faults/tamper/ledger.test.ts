@@ -74,7 +74,11 @@ suite("a changed ledger is reported at its row", { tags: ["verify.walks-chain", 
     const folder = temporaryFolder(t);
     await makeSample(folder);
     changeFile(folder, pretend(99));
-    const believes: Mutation = { within: "ApprovalWalk.#isLater", find: "(await this.#rowsAt([changed])).length > 0", put: "true" };
+    const believes: Mutation = {
+      within: "ApprovalWalk.#isLater",
+      find: "(await this.#rowsAt([changed])).length > 0",
+      put: "true",
+    };
     const { walk, end } = await startWalker(folder, [believes]);
     assert.equal((await walk()).broken, undefined);
     await end();

@@ -155,7 +155,11 @@ function tracingIn(folder: string, changes: readonly Mutation[]): Tracing {
 
 /** Returns the faults that a call can have: a read never lacks space. */
 export function faultsOf({ call }: CallPoint): readonly Fault[] {
-  return reading.split(",").includes(call) ? ["EIO", "SIGKILL"] : ["EIO", "ENOSPC", "SIGKILL"];
+  return isRead(call) ? ["EIO", "SIGKILL"] : ["EIO", "ENOSPC", "SIGKILL"];
+}
+
+function isRead(call: string): boolean {
+  return reading.split(",").includes(call);
 }
 
 /** Runs one life with one fault, and inspects the folder afterwards. */
@@ -172,7 +176,7 @@ export async function inject(
   // Killed at its entry, so the call does not happen. With --seccomp-bpf, strace 6.1 forgets the signal.
   const what = fault === "SIGKILL" ? "signal=KILL" : `error=${fault}`;
   // A page that cannot be read is read once more, so a read keeps failing: one that succeeds then has lost nothing.
-  const when = fault === "EIO" && reading.split(",").includes(call) ? `${instance}+` : instance;
+  const when = fault === "EIO" && isRead(call) ? `${instance}+` : instance;
   const options = [
     "-P",
     path,

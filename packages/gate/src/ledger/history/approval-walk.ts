@@ -304,9 +304,8 @@ export class ApprovalWalk {
   /** True if a row after the walk changed the approval, or erased a part of its row. That row must be in the ledger. */
   async #isLater(row: number, kept: TabledApproval | undefined, through: number | undefined): Promise<boolean> {
     if (kept !== undefined) {
-      const { changed } = readProgress(kept.record);
-      if (through === undefined || !Number.isSafeInteger(changed) || changed === undefined || changed <= through)
-        return false;
+      const { changed = 0 } = readProgress(kept.record);
+      if (through === undefined || !Number.isSafeInteger(changed) || changed <= through) return false;
       return (await this.#rowsAt([changed])).length > 0;
     }
     const [found] = await this.#rowsAt([row]);
