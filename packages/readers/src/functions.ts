@@ -1,4 +1,5 @@
 import { ownFunctions, type ContractFunction } from "../../core/src/contract/function.ts";
+import { commandFunctions } from "./commands/functions.ts";
 import { addressFunctions } from "./net/address.ts";
 import { emailFunctions } from "./net/email.ts";
 import { hostFunctions } from "./net/host.ts";
@@ -19,6 +20,7 @@ export const functions: readonly ContractFunction[] = [
   ...globFunctions,
   ...emailFunctions,
   ...shellFunctions,
+  ...commandFunctions,
   ...sqlFunctions,
   ...patchFunctions,
 ];

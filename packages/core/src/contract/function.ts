@@ -5,6 +5,19 @@
  * Does not: compile or decide.
  */
 export type { ContractFunction } from "./core/function.ts";
+export {
+  fileKinds,
+  nameOfForm,
+  type CommandTable,
+  type Effect,
+  type Form,
+  type FormOption,
+  type OptionStyle,
+  type ProgramShape,
+  type Role,
+  type WordPosition,
+  type WordShape,
+} from "./commands/form.ts";
 export { ownFunctions } from "./functions/functions.ts";
 export { library } from "./value/library.ts";
 export { compilePattern, type Pattern, type PatternProblem } from "./value/pattern.ts";

@@ -1,5 +1,6 @@
-import type { Assignment, Command, ParsedScript, Redirect, Redirection, SyntaxNode } from "unbash";
+import type { Assignment, Command, ParsedScript, Pipeline, Redirect, Redirection, SyntaxNode, Word } from "unbash";
 import { quote } from "../../../core/src/wire/mod.ts";
+import { unknownFolder } from "../path/folder.ts";
 import {
   checkArithmeticCommand,
   checkAssignment,
@@ -12,9 +13,10 @@ import { textMax } from "./bounds.ts";
 import { checkCharacters, checkValue, doubt } from "./doubt.ts";
 import { checkEvaluations, noteArithmetic, noteAssignment, noteLoop, noteName, noteTest } from "./evaluation.ts";
 import { checkMoves } from "./folders.ts";
-import { readCall, type Input, type ShellReading } from "./run.ts";
+import { foldersOfScript, type Folders } from "./folder-states.ts";
+import { readCall, type CommandUse, type Input, type ShellReading } from "./run.ts";
 import { checkShape, contextBelow, isDecoded, type Context } from "./shapes.ts";
-import { literal, readWord, unknownIn, type Arg } from "./words.ts";
+import { literal, putIn, readWord, unknownIn, type Arg } from "./words.ts";
 
 const unitsMax = 4 * textMax;
 const bracesMax = 64;
@@ -42,18 +44,25 @@ interface ShellPosition {
   readonly isTimed: boolean;
   /** Does it belong to the command `read`? */
   readonly isRead: boolean;
+  /** The folders of each command and redirection of the script. */
+  readonly states: ReadonlyMap<SyntaxNode, Folders>;
+  /** The variables of the loops around it. */
+  readonly loops: ReadonlySet<string>;
+  readonly pipeline: Pipeline | undefined;
+  /** The commands of the script that were read. */
+  readonly uses: Map<SyntaxNode, CommandUse>;
 }
 
 /** Reads a whole text and all code in it. @throws {EvaluationError} for anything that is not understood */
-export function readText(reading: ShellReading, text: string): void {
-  reading.readCode(text, { wrapper: "", calls: 0 });
+export function readText(reading: ShellReading, text: string, folder: string): void {
+  reading.readCode(text, { wrapper: "", calls: 0, folders: [folder], loops: new Set() });
   checkEvaluations(reading);
   checkMoves(reading.moves, reading.relativePrograms);
 }
 
 /** The function that reads code, and the code in it. @throws {EvaluationError} for anything that is not understood */
 export function readerOfCode(reading: ShellReading, parser: ShellParser): ShellReading["readCode"] {
-  return (text, { wrapper, calls }) => {
+  return (text, { wrapper, calls, folders, loops }) => {
     reading.units += text.length;
     if (text.length > textMax || reading.units > unitsMax) doubt(`it is over ${textMax} characters long`);
     checkCharacters(text);
@@ -68,6 +77,10 @@ export function readerOfCode(reading: ShellReading, parser: ShellParser): ShellR
       context: "bare",
       isTimed: false,
       isRead: false,
+      states: foldersOfScript(script, folders, parser.forEachChild),
+      loops,
+      pipeline: undefined,
+      uses: new Map<SyntaxNode, CommandUse>(),
     } as const;
     walk(reading, parser, script, { ...position, text, source: blankHereDocs(parser, script, text) });
   };
@@ -98,7 +111,10 @@ function walk(reading: ShellReading, parser: ShellParser, node: SyntaxNode, abov
   parser.forEachChild(node, (child) => children.push(child));
   const { source, context } = position;
   checkShape(node, isDecoded(node) ? [] : children, { shapes: reading.shapes, context, source });
-  for (const text of unknownIn(node)) reading.unknown.add(text);
+  for (const text of unknownIn(node)) {
+    reading.unknown.add(text);
+    reading.beside.add(text);
+  }
   readNode(reading, node, position);
   const below = { ...position, nodes: position.nodes + 1, context: contextBelow(node, context) };
   for (const child of children) walk(reading, parser, child, below);
@@ -119,8 +135,11 @@ function findPosition(node: SyntaxNode, position: ShellPosition): ShellPosition 
       return { ...position, source: position.text };
     case "Command":
       return { ...position, isRead: node.name?.text === "read" };
+    case "For":
+    case "Select":
+      return { ...position, loops: new Set([...position.loops, node.name.value]) };
     case "Pipeline":
-      return { ...position, isTimed: node.prefixes.some(({ type }) => type === "Time") };
+      return { ...position, pipeline: node, isTimed: node.prefixes.some(({ type }) => type === "Time") };
     default:
       return position;
   }
@@ -133,7 +152,7 @@ function readNode(reading: ShellReading, node: SyntaxNode, position: ShellPositi
       return readCommand(reading, node, position);
     case "Redirect":
       checkRedirectTarget(node);
-      return readRedirect(reading, node);
+      return readRedirect(reading, node, position);
     case "HereDoc":
       return checkHereDoc(node, position);
     case "Function":
@@ -149,6 +168,7 @@ function readNode(reading: ShellReading, node: SyntaxNode, position: ShellPositi
     case "For":
     case "Select":
       if (node.type === "Select") noteName(reading, "REPLY");
+      noteLoopWords(reading, node.name.value, node.wordlist);
       return noteLoop(reading, node);
     case "Assignment":
       checkAssignment(node);
@@ -171,6 +191,14 @@ function readNode(reading: ShellReading, node: SyntaxNode, position: ShellPositi
   }
 }
 
+function noteLoopWords(reading: ShellReading, name: string, words: readonly Word[] | undefined): void {
+  const known = reading.loopWords.get(name) ?? [];
+  reading.loopWords.set(name, [
+    ...known,
+    ...(words === undefined ? [putIn("$@")] : words.map((word) => readWord(word))),
+  ]);
+}
+
 function testedFiles(node: SyntaxNode): readonly string[] {
   if (node.type === "TestUnary" && /^-[abcdefghkprsuwxGLNOS]$/.test(node.operator))
     return [readWord(node.operand).text];
@@ -180,17 +208,23 @@ function testedFiles(node: SyntaxNode): readonly string[] {
 
 const nowhere = new Set(["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"]);
 
-function readRedirect(reading: ShellReading, { operator, target }: Redirect): void {
+function readRedirect(reading: ShellReading, node: Redirect, { states, loops }: ShellPosition): void {
+  const { operator, target } = node;
   if (target === undefined) doubt("a redirection goes nowhere");
-  const { text, known, glob } = readWord(target, reading.shapes);
+  const file = readWord(target, reading.shapes);
+  const { text, known, glob } = file;
   if (/^[<>]&$/.test(operator) && /^(?:\d+-?|-)$/.test(text)) return;
   if (!known || glob) reading.unknown.add(text);
   if (nowhere.has(text)) return;
+  const where = { file, folders: states.get(node) ?? [unknownFolder], loops };
+  if (operator.startsWith("<")) reading.redirects.push({ ...where, role: "reads" });
+  if (operator.includes(">")) reading.redirects.push({ ...where, role: "writes" });
   if (operator.startsWith("<")) reading.reads.add(text);
   if (operator.includes(">")) reading.writes.add(text);
 }
 
-function readCommand(reading: ShellReading, node: Command, { wrapper, calls, isTimed }: ShellPosition): void {
+function readCommand(reading: ShellReading, node: Command, position: ShellPosition): void {
+  const { wrapper, calls, isTimed, loops, states, pipeline, uses } = position;
   if (checkBackground(node)) reading.background = true;
   if (node.name === undefined) return;
   checkProgramWord(node);
@@ -201,7 +235,12 @@ function readCommand(reading: ShellReading, node: Command, { wrapper, calls, isT
   const args = node.args.map((arg) => (arg.type === "Word" ? readWord(arg, shapes) : readAssigned(arg)));
   const variables = node.prefix.flatMap((part) => (part.type === "Assignment" ? [part.name] : []));
   const words = [readWord(node.name, shapes), ...args];
-  readCall(reading, { words, input: inputOf(node.redirects), variables, wrapper, calls });
+  const at = pipeline?.commands.indexOf(node) ?? -1;
+  const before = pipeline?.commands[at - 1];
+  const previous = before === undefined ? undefined : uses.get(before);
+  const folders = states.get(node) ?? [unknownFolder];
+  const input = inputOf(node.redirects);
+  uses.set(node, readCall(reading, { words, input, variables, wrapper, calls, folders, loops, previous }));
 }
 
 /** `of=file`: an ordinary argument of most commands, and an assignment for `export`. */

@@ -3,9 +3,12 @@ import { commandsMax } from "./bounds.ts";
 import { doubt } from "./doubt.ts";
 import { noteSplit, readBuiltin } from "./builtins.ts";
 import { noteName, noteOption, type ShellVariables } from "./evaluation.ts";
+import { joinPath, unknownFolder } from "../path/folder.ts";
+import { escapePattern } from "../path/name-pattern.ts";
 import { isDevice, isRelative, moveOf, resolveProgramName } from "./folders.ts";
 import { findCode, interpreterOf } from "./interpreters.ts";
 import { checkPatternOptions, codeOptions, filesOf, isNeverKnown, isQuietOption, renames, shells } from "./programs.ts";
+import type { Folders } from "./folder-states.ts";
 import { flagsOf, literal, putIn, wordsOf, type Arg } from "./words.ts";
 import { runners, unwrap, wrappers, type Wrapper } from "./wrappers.ts";
 
@@ -27,10 +30,33 @@ export interface ShellCommand {
   readonly variables: readonly string[];
 }
 
-/** The command that runs a text: its name, empty for the shell, and the number of nested commands above it. */
+/** A command with its words as they are known, and where it may run. */
+export interface CommandUse {
+  readonly name: string;
+  readonly program: string;
+  readonly wrapper: string;
+  readonly args: readonly Arg[];
+  readonly folders: Folders;
+  /** The loop variables around it. */
+  readonly loops: ReadonlySet<string>;
+  /** The command whose output names the files for `{}`: `find` with `-exec`, or the one before `xargs`. */
+  readonly feeder: CommandUse | undefined;
+}
+
+/** A redirection to or from a file. */
+export interface FileRedirect {
+  readonly file: Arg;
+  readonly folders: Folders;
+  readonly loops: ReadonlySet<string>;
+  readonly role: "reads" | "writes";
+}
+
+/** The command that runs a text: its name, empty for the shell, the number of nested commands above it, and where it runs. */
 export interface Runner {
   readonly wrapper: string;
   readonly calls: number;
+  readonly folders: Folders;
+  readonly loops: ReadonlySet<string>;
 }
 
 /** Everything that was read from a text so far. */
@@ -38,9 +64,17 @@ export interface ShellReading extends ShellVariables {
   /** Reads the code of a command. @throws {EvaluationError} for anything that is not understood */
   readonly readCode: (text: string, runner: Runner) => void;
   readonly commands: ShellCommand[];
+  readonly uses: CommandUse[];
+  /** The uses with commands among their words. */
+  readonly runners: Set<CommandUse>;
+  readonly redirects: FileRedirect[];
+  /** The words of all loops over a variable, by its name. */
+  readonly loopWords: Map<string, Arg[]>;
   readonly writes: Set<string>;
   readonly reads: Set<string>;
   readonly unknown: Set<string>;
+  /** Those of the unknown texts that are neither words of a command nor files. */
+  readonly beside: Set<string>;
   readonly scripts: { readonly language: string; readonly text: string }[];
   /** Folders that the text changes to; undefined for a folder that is known only when it runs. */
   readonly moves: (string | undefined)[];
@@ -62,10 +96,13 @@ export interface CommandInvocation extends Runner {
   readonly words: readonly Arg[];
   readonly input: Input;
   readonly variables: readonly string[];
+  /** The command before it in a pipe. */
+  readonly previous?: CommandUse | undefined;
+  readonly feeder?: CommandUse | undefined;
 }
 
 /** Records a command, and reads the code that it runs. */
-export function readCall(reading: ShellReading, call: CommandInvocation): void {
+export function readCall(reading: ShellReading, call: CommandInvocation): CommandUse {
   const [first = literal(""), ...args] = call.words;
   if (call.calls > callsDeep) doubt(`over ${callsDeep} commands run each other`);
   if (!first.known || first.glob || first.text === "")
@@ -93,11 +130,18 @@ export function readCall(reading: ShellReading, call: CommandInvocation): void {
     }) > commandsMax
   )
     doubt(`it has over ${commandsMax} commands`);
-  readInner(reading, name, args, call);
+  const { wrapper, folders, loops, feeder } = call;
+  const use = { name, program: first.text, wrapper, args, folders, loops, feeder };
+  const count = reading.uses.push(use);
+  readInner(reading, use, call);
+  if (reading.uses.length > count) reading.runners.add(use);
+  return use;
 }
 
 /** Reads the code or the command that a command with this name runs. */
-function readInner(reading: ShellReading, name: string, args: readonly Arg[], call: CommandInvocation): void {
+function readInner(reading: ShellReading, use: CommandUse, outer: CommandInvocation): void {
+  const { name, args } = use;
+  const call = { ...outer, folders: foldersInside(use), feeder: undefined };
   const base = name.split("/").at(-1) ?? name;
   if (isNeverKnown(base) || renames(base, args)) doubt(`${quote(name)} may run code that the gate does not read`);
   readBuiltin(reading, base, args);
@@ -107,7 +151,7 @@ function readInner(reading: ShellReading, name: string, args: readonly Arg[], ca
   if (base === "eval") return readJoined(reading, base, args[0]?.text === "--" ? args.slice(1) : args, call);
   if (base === "source") return checkSourced(args[0]);
   if (base === "trap") return readTrap(reading, args, call);
-  if (base === "find") return readFind(reading, args, call);
+  if (base === "find") return readFind(reading, args, { ...call, feeder: use });
   if (shells.has(base)) return readShell(reading, base, args, call);
   const interpreter = interpreterOf(base);
   if (interpreter !== undefined) return readScript(reading, { name: base, interpreter, args }, call);
@@ -120,6 +164,13 @@ function readInner(reading: ShellReading, name: string, args: readonly Arg[], ca
   const option = [first, first?.text === verb ? second : undefined].find((arg) => arg?.text.startsWith("-") === true);
   if (option !== undefined) doubt(`${quote(name)} with ${quote(option.text)} is not known here`);
   if (first?.text === verb) readInside(reading, base, args.slice(1), call);
+}
+
+/** The folders of a command that another one runs: `env -C folder`. */
+function foldersInside({ name, args, folders }: CommandUse): Folders {
+  const [move] = wrappers.has(name) ? moveOf(name, args) : [];
+  if (move !== undefined) return folders.map((folder) => joinPath(folder, escapePattern(move)));
+  return wrappers.has(name) && moveOf(name, args).length > 0 ? [unknownFolder] : folders;
 }
 
 /** Reads the command, if there is one, that another command runs with the same input. */
@@ -155,11 +206,14 @@ function readWrapped(reading: ShellReading, { name, wrapper, args }: WrapperCall
     wrapper.placeholderOptions === undefined
       ? command
       : placeholder === undefined
-        ? [...command, putIn("{}")]
-        : command.map((arg) => markPlaceholder(arg, placeholder));
+        ? [...command, { ...putIn("{}"), pieces: [{ variable: "{}", isQuoted: false }] }]
+        : command.map((arg) => markPlaceholder(arg, placeholder, true));
   // The command that `xargs` runs reads another input.
-  const input = wrapper.placeholderOptions === undefined ? call.input : "elsewhere";
-  readCall(reading, { words, input, variables, wrapper: name, calls: call.calls + 1 });
+  const isFed = wrapper.placeholderOptions !== undefined;
+  const input = isFed ? "elsewhere" : call.input;
+  const feeder = isFed ? call.previous : undefined;
+  const previous = isFed ? undefined : call.previous;
+  readCall(reading, { ...call, words, input, variables, wrapper: name, calls: call.calls + 1, feeder, previous });
 }
 
 /** @throws {EvaluationError} if the wrapper may run another command than the words show */
@@ -179,8 +233,10 @@ function checkWrapped(
     doubt("`watch -x` runs a word with `=` as a program");
 }
 
-function markPlaceholder(arg: Arg, placeholder: string): Arg {
-  return arg.text.includes(placeholder) ? { ...arg, known: false } : arg;
+/** @param isQuoted is the placeholder replaced by one word? */
+function markPlaceholder(arg: Arg, placeholder: string, isQuoted: boolean): Arg {
+  if (!arg.text.includes(placeholder)) return arg;
+  return { ...arg, known: false, pieces: arg.text === placeholder ? [{ variable: "{}", isQuoted }] : undefined };
 }
 
 /** The words are joined, and a shell reads the result. */
@@ -189,9 +245,14 @@ function readJoined(reading: ShellReading, name: string, words: readonly Arg[], 
   readArg(reading, { ...literal(text), known: words.every(({ known, glob }) => known && !glob) }, name, call);
 }
 
-function readArg(reading: ShellReading, { text, known }: Arg, wrapper: string, { calls }: CommandInvocation): void {
+function readArg(reading: ShellReading, { text, known }: Arg, wrapper: string, call: CommandInvocation): void {
   if (!known) doubt(`the code that ${quote(wrapper)} runs is known only when it runs`);
-  reading.readCode(text, { wrapper, calls: calls + 1 });
+  reading.readCode(text, insideOf(call, wrapper));
+}
+
+/** The runner of code inside a command. The code does not know the loop variables of the text around it. */
+function insideOf({ calls, folders }: CommandInvocation, wrapper: string): Runner {
+  return { wrapper, calls: calls + 1, folders: wrapper === "trap" ? [unknownFolder] : folders, loops: new Set() };
 }
 
 function checkSourced(file: Arg | undefined): void {
@@ -216,10 +277,13 @@ function readFind(reading: ShellReading, args: readonly Arg[], call: CommandInvo
     if (!/^-(?:exec|execdir|ok|okdir)$/.test(args[at]?.text ?? "")) continue;
     const rest = args.slice(at + 1);
     const end = rest.findIndex(({ text }, index) => text === ";" || (text === "+" && rest[index - 1]?.text === "{}"));
-    const words = (end < 0 ? rest : rest.slice(0, end)).map((arg) => markPlaceholder(arg, "{}"));
+    const isOne = rest[end]?.text !== "+";
+    const words = (end < 0 ? rest : rest.slice(0, end)).map((arg) => markPlaceholder(arg, "{}", isOne));
     if (words.length === 0) doubt("`find` has an `-exec` without a command");
-    if (args[at]?.text.endsWith("dir") === true) reading.moves.push(undefined);
-    readInside(reading, "find", words, { ...call, input: "elsewhere" });
+    const isMoved = args[at]?.text.endsWith("dir") === true;
+    if (isMoved) reading.moves.push(undefined);
+    const folders = isMoved ? [unknownFolder] : call.folders;
+    readInside(reading, "find", words, { ...call, folders, input: "elsewhere" });
     at += words.length;
   }
 }
@@ -253,9 +317,10 @@ function readShell(reading: ShellReading, name: string, args: readonly Arg[], ca
 }
 
 /** A shell without code in its arguments reads it from its input. */
-function readInput(reading: ShellReading, name: string, { input, calls }: CommandInvocation): void {
+function readInput(reading: ShellReading, name: string, call: CommandInvocation): void {
+  const { input } = call;
   if (input === "elsewhere" || !input.known) doubt(`the code that ${quote(name)} reads is known only when it runs`);
-  reading.readCode(input.text, { wrapper: name, calls: calls + 1 });
+  reading.readCode(input.text, insideOf(call, name));
 }
 
 /** People often put variables into the code of these. The contract that calls `shell` judges that code. */

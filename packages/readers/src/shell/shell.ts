@@ -18,14 +18,7 @@ export const load: () => Promise<void> = unbash.load;
  * @throws {EvaluationError} for anything that is not understood
  */
 export function readShellText(text: string, shapes: Shapes = understood): Value {
-  const reading = emptyReading(shapes);
-  try {
-    readText(reading, text);
-  } catch (error) {
-    if (error instanceof EvaluationError) throw error;
-    return doubt("the parser gave up");
-  }
-  const { commands, writes, reads, unknown, variables, functions, scripts, background } = reading;
+  const { commands, writes, reads, unknown, variables, functions, scripts, background } = readShell(text, ".", shapes);
   return new Map<string, Value>([
     ["commands", commands.map(commandValue)],
     ["writes", [...writes]],
@@ -38,14 +31,35 @@ export function readShellText(text: string, shapes: Shapes = understood): Value 
   ]);
 }
 
+/**
+ * Reads a text that starts in a folder. `.` is a folder without a name.
+ *
+ * @throws {EvaluationError} for anything that is not understood
+ */
+export function readShell(text: string, folder: string, shapes: Shapes = understood): ShellReading {
+  const reading = emptyReading(shapes);
+  try {
+    readText(reading, text, folder);
+  } catch (error) {
+    if (error instanceof EvaluationError) throw error;
+    return doubt("the parser gave up");
+  }
+  return reading;
+}
+
 function emptyReading(shapes: Shapes): ShellReading {
   const reading: ShellReading = {
     shapes,
     readCode: (text, runner) => readCode(text, runner),
     commands: [],
+    uses: [],
+    runners: new Set(),
+    redirects: [],
+    loopWords: new Map(),
     writes: new Set(),
     reads: new Set(),
     unknown: new Set(),
+    beside: new Set(),
     variables: new Set(),
     functions: new Set(),
     scripts: [],

@@ -1,4 +1,6 @@
 import type { SyntaxNode, Word, WordPart } from "unbash";
+import { escapePattern } from "../path/name-pattern.ts";
+import { documentText } from "./documents.ts";
 import { understood, type Shapes } from "./shapes.ts";
 
 /** A word of a command, as far as it is known before the shell runs. */
@@ -15,10 +17,21 @@ export interface Arg {
   readonly single: boolean;
   /** Does it name a file that a command writes meanwhile: `<(...)`? */
   readonly process: boolean;
+  /** The word as patterns of file names and variables, in order; undefined if another part is known only at run time. */
+  readonly pieces: readonly Piece[] | undefined;
 }
 
+/** A pattern of file names, or a variable by its name. */
+export type Piece = string | { readonly variable: string; readonly isQuoted: boolean };
+
 export function literal(text: string): Arg {
-  return { text, fixed: text, known: true, glob: false, single: true, process: false };
+  const pieces = [escapePattern(text)];
+  return { text, fixed: text, known: true, glob: false, single: true, process: false, pieces };
+}
+
+/** The pattern of file names that the word is, if it has no variables. */
+export function patternOf({ pieces }: Arg): string | undefined {
+  return pieces?.every((piece) => typeof piece === "string") === true ? pieces.join("") : undefined;
 }
 
 /** Replaces everything that the shell fills in. No shell text contains this character. */
@@ -26,14 +39,42 @@ export const mark = "\u0000";
 
 /** A word, or a part of one, that is known only when the shell runs. */
 export function putIn(text: string): Arg {
-  return { text, fixed: mark, known: false, glob: false, single: false, process: false };
+  return { text, fixed: mark, known: false, glob: false, single: false, process: false, pieces: undefined };
+}
+
+function variable(text: string, name: string): Arg {
+  return { ...putIn(text), pieces: [{ variable: name, isQuoted: false }] };
 }
 
 export function readWord(word: Word, shapes: Pick<Shapes, "braces"> = understood): Arg {
+  const document = documentIn(word);
+  if (document !== undefined) return literal(document);
   const home = /(?:^|[=:])~/.test(word.text);
   const bare = word.parts === undefined ? word.text : word.parts.map(bareText).join("");
+  const hasNoBraces = shapes.braces(bare.replace(/\\./gs, ""));
   const found = word.parts === undefined ? literal(word.value) : joinParts(word.parts.map(readPart));
-  return { ...found, known: found.known && !home && shapes.braces(bare.replace(/\\./gs, "")) };
+  return {
+    ...found,
+    known: found.known && !home && hasNoBraces,
+    pieces: hasNoBraces ? homePieces(word, found) : undefined,
+  };
+}
+
+/** The text of a here-document, if the word is that and nothing else. */
+function documentIn({ parts }: Word): string | undefined {
+  const [quoted, ...others] = parts ?? [];
+  if (quoted?.type !== "DoubleQuoted" || others.length > 0) return undefined;
+  const [part, ...rest] = quoted.parts;
+  return part?.type === "CommandExpansion" && rest.length === 0 ? documentText(part) : undefined;
+}
+
+/** The pieces with `~` for the home folder, and `\~` for a file with that name. */
+function homePieces({ text }: Word, { pieces }: Arg): readonly Piece[] | undefined {
+  const [first, ...rest] = pieces ?? [];
+  if (first === undefined) return pieces;
+  if (typeof first !== "string") return first.variable === "HOME" ? ["~", ...rest] : pieces;
+  if (/[=:]~|^~[^/]/.test(text)) return undefined;
+  return first.startsWith("~") && !text.startsWith("~") ? [`\\${first}`, ...rest] : pieces;
 }
 
 function joinParts(parts: readonly Arg[]): Arg {
@@ -44,7 +85,21 @@ function joinParts(parts: readonly Arg[]): Arg {
     glob: parts.some(({ glob }) => glob),
     single: parts.every(({ single }) => single),
     process: parts.some(({ process }) => process),
+    pieces: joinPieces(parts.map(({ pieces }) => pieces)),
   };
+}
+
+function joinPieces(parts: readonly (readonly Piece[] | undefined)[]): readonly Piece[] | undefined {
+  const joined: Piece[] = [];
+  for (const part of parts) {
+    if (part === undefined) return undefined;
+    for (const piece of part) {
+      const last = joined.at(-1);
+      if (typeof piece === "string" && typeof last === "string") joined[joined.length - 1] = last + piece;
+      else joined.push(piece);
+    }
+  }
+  return joined;
 }
 
 /** The unquoted letters of a part. A brace expansion that the parser sees is not known anyway. */
@@ -60,18 +115,31 @@ function readPart(part: WordPart): Arg {
       return literal(part.value);
     case "DoubleQuoted":
     case "LocaleString": {
-      const { text, fixed, known } = joinParts(part.parts.map(readPart));
+      const { text, fixed, known, pieces } = joinParts(part.parts.map(readPart));
+      const quoted = pieces?.map((piece) => (typeof piece === "string" ? piece : { ...piece, isQuoted: true }));
       const isList = part.parts.some((inner) => /^\$(?:@|\{.*[@*]\]?)/s.test(inner.text));
       // The locale may translate `$"..."`.
-      return { ...literal(text), fixed, known: known && part.type === "DoubleQuoted", single: !isList };
+      const isPlain = part.type === "DoubleQuoted";
+      return {
+        ...literal(text),
+        fixed,
+        known: known && isPlain,
+        single: !isList,
+        pieces: isPlain ? quoted : undefined,
+      };
     }
     case "Glob":
+      return { ...literal(part.text), glob: true, single: false, pieces: [part.text] };
     case "ExtendedGlob":
-      return { ...literal(part.text), glob: true, single: false };
+      return { ...literal(part.text), glob: true, single: false, pieces: ["*"] };
     case "ProcessSubstitution":
       return { ...putIn(part.text), single: true, process: true };
     case "SimpleExpansion":
+      return variable(part.text, part.text.slice(1));
     case "ParameterExpansion":
+      return part.prefix === undefined && part.index === undefined && part.operation === undefined
+        ? variable(part.text, part.parameter)
+        : putIn(part.text);
     case "CommandExpansion":
     case "ArithmeticExpansion":
     case "BraceExpansion":

@@ -1,4 +1,6 @@
 import { didYouMean } from "../../wire/mod.ts";
+import { nameOfTable } from "../commands/table.ts";
+import type { Span } from "../text/diagnostic.ts";
 import { readSpanText, type Checker } from "./checker.ts";
 import { macros, type Core, type Macro } from "../core/core.ts";
 import { pathOf, same, type TypedCore, type Facts } from "./facts.ts";
@@ -218,6 +220,7 @@ function bindCall(checker: Checker, { name, span }: CallSyntax, { entry, args }:
   const literals = args.map((arg) => (arg.op === "constant" ? arg.value : undefined));
   const literal = literals.at(-1);
   const place = { span: args.at(-1)?.span ?? span, facts };
+  if (entry.bindCommands !== undefined) return bindCommands(checker, { entry, args }, { span, facts });
   if (entry.bind !== undefined) {
     if (typeof literal !== "string")
       return checker.refuse(place, "literal", `the last argument of \`${name}\` must be a text written here`);
@@ -237,6 +240,25 @@ function bindCall(checker: Checker, { name, span }: CallSyntax, { entry, args }:
     }
   }
   return same({ op: "call", entry, args, type: entry.result, span }, facts);
+}
+
+/** The last argument names the table, so calls under two tables are not the same for caches and proofs. */
+function bindCommands(
+  checker: Checker,
+  { entry, args }: FoundCall,
+  { span, facts }: { readonly span: Span; readonly facts: Facts },
+): TypedCore {
+  const table = checker.scope.commands;
+  if (entry.bindCommands === undefined || table === undefined)
+    return checker.refuse(
+      { span, facts },
+      "form",
+      `\`${entry.name}\` needs a table of commands`,
+      "write `commands: { from: [packs/files.yaml] }` into the contract",
+    );
+  const bound = { ...entry, ...entry.bindCommands(table), parameters: [...entry.parameters, "string" as const] };
+  const name: Core = { op: "constant", value: nameOfTable(table), type: string, span };
+  return same({ op: "call", entry: bound, args: [...args, name], type: entry.result, span }, facts);
 }
 
 function unknownFunction(checker: Checker, call: CallSyntax, facts: Facts): TypedCore {

@@ -1,3 +1,4 @@
+import type { CommandTable } from "../commands/form.ts";
 import type { Report } from "../text/diagnostic.ts";
 import type { Counter } from "../core/counter.ts";
 import type { HostFacts } from "../core/core.ts";
@@ -20,6 +21,8 @@ export interface Scope {
   /** The counters that may be read; undefined if neither counters nor `now` may be read. */
   readonly counters: ReadonlyMap<string, Counter> | undefined;
   readonly lets: ReadonlyMap<string, Syntax>;
+  /** The table of commands, if the contract has one. */
+  readonly commands?: CommandTable | undefined;
   /** Names with given values, each in a slot (`compileExpression`). */
   readonly bindings?: ReadonlyMap<string, { readonly slot: number; readonly type: Type }>;
   /** Collects the `let:` definitions that are used. */

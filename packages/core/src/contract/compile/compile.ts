@@ -1,4 +1,8 @@
 import { bad, didYouMean, good, nearest, pathNames, type Result } from "../../wire/mod.ts";
+import type { CommandTable } from "../commands/form.ts";
+import { besideFile, isPack } from "../commands/pack-name.ts";
+import type { PackDocument } from "../commands/read-forms.ts";
+import { linkCommands, type CommandsDocument } from "../commands/table.ts";
 import { readAliases } from "./aliases.ts";
 import { memberPath } from "./reads.ts";
 import { fieldAt, pathsOf, readSettings, TermsReader, type ApprovalSettings } from "./terms.ts";
@@ -15,7 +19,7 @@ import type { ContractFunction } from "../core/function.ts";
 import { limitDeclarations, limitValues, type Limits } from "../check/limits.ts";
 import { countedFacts } from "../plan/counted-facts.ts";
 import type { Probe } from "../plan/plan.ts";
-import { readContract, readMandate } from "../text/read-document.ts";
+import { readContract, readMandate, readPack } from "../text/read-document.ts";
 import { readSchema } from "../schema/read.ts";
 import { onlyDoubles, type Validator } from "../schema/schema.ts";
 import { newBudget, type Scope } from "../check/scope.ts";
@@ -48,6 +52,8 @@ export interface CompileOptions {
   readonly functions: readonly ContractFunction[];
   /** Observes the value of each part of each condition. */
   readonly probe?: Probe;
+  /** Finds the packs that contracts without a mandate name, by the name beside the contract. */
+  readonly open?: OpenFile | undefined;
   /** Called after each tool, so that a compilation in a thread can pause. */
   readonly passed?: (() => void) | undefined;
 }
@@ -66,11 +72,14 @@ export function recompile(text: string, options: CompileOptions): Result<PolicyS
   }));
   const [mandate, ...others] = files;
   if (mandate === undefined || isContract(mandate.text)) return compileContracts(files, options);
-  const open: OpenFile = (name) => {
-    const file = others.find((other) => other.name === name);
+  return compileMandate(mandate, openAmong(others), options);
+}
+
+function openAmong(files: readonly SourceFile[]): OpenFile {
+  return (name) => {
+    const file = files.find((other) => other.name === name);
     return file === undefined ? bad("it is not in the text") : good(file);
   };
-  return compileMandate(mandate, open, options);
 }
 
 /** The line before each file in that text. Only LF ends a line, whatever else a text or a pattern treats as an end. */
@@ -124,8 +133,9 @@ export function compileMandate(
     }
     files.push(opened.value);
     const contract = readContract(opened.value, report);
-    return contract === undefined ? [] : [{ document: contract, tools }];
+    return contract === undefined ? [] : [{ document: contract, tools, table: tableOf(contract, packs) }];
   };
+  const packs = new Packs(open, files, report);
   const contracts = (document?.contracts ?? []).flatMap(read);
   return compile({ files, mandate: document, contracts, report, options });
 }
@@ -136,16 +146,66 @@ export function compileContracts(
   options: CompileOptions,
 ): Result<PolicySet, readonly Diagnostic[]> {
   const report = new Report();
+  const given = files.filter(({ text }) => isPack(text));
+  const among = openAmong(given);
+  const open: OpenFile = (name) => {
+    const found = among(name);
+    return found.ok ? found : (options.open?.(name) ?? found);
+  };
+  const read: SourceFile[] = [];
+  const packs = new Packs(open, read, report);
   const contracts = files.flatMap((file) => {
+    if (given.includes(file)) return [];
+    read.push(file);
     const document = readContract(file, report);
-    return document === undefined ? [] : [{ document, tools: undefined }];
+    return document === undefined ? [] : [{ document, tools: undefined, table: tableOf(document, packs) }];
   });
-  return compile({ files, mandate: undefined, contracts, report, options });
+  return compile({ files: read, mandate: undefined, contracts, report, options });
 }
 
 interface Contract {
   readonly document: ContractDocument;
   readonly tools: readonly YamlScalar[] | undefined;
+  readonly table: CommandTable | undefined;
+}
+
+function tableOf(contract: ContractDocument, packs: Packs): CommandTable | undefined {
+  return contract.commands && packs.link(contract.file, contract.commands);
+}
+
+/** The packs that contracts name. Each is read once, and is a part of the text. */
+class Packs {
+  readonly #open: OpenFile;
+  readonly #files: SourceFile[];
+  readonly #report: Report;
+  readonly #documents = new Map<string, PackDocument | undefined>();
+
+  constructor(open: OpenFile, files: SourceFile[], report: Report) {
+    this.#open = open;
+    this.#files = files;
+    this.#report = report;
+  }
+
+  link({ name }: SourceFile, commands: CommandsDocument): CommandTable {
+    const packs = commands.from.flatMap((scalar) => this.#read(besideFile(name, scalar.text), scalar) ?? []);
+    return linkCommands(commands, packs, this.#report);
+  }
+
+  #read(name: string, { span, text }: YamlScalar): PackDocument | undefined {
+    if (this.#documents.has(name)) return this.#documents.get(name);
+    const opened = this.#open(name);
+    if (!opened.ok)
+      this.#report.add(
+        "no-file",
+        span,
+        `\`${text}\` cannot be read: ${opened.problem}`,
+        "paths of packs are relative to the contract",
+      );
+    else this.#files.push({ ...opened.value, name });
+    const document = opened.ok ? readPack({ ...opened.value, name }, this.#report) : undefined;
+    this.#documents.set(name, document);
+    return document;
+  }
 }
 
 interface Sources {
@@ -185,9 +245,10 @@ function checkNames({ mandate, contracts, report }: Sources): void {
 }
 
 function link({ files, mandate, contracts, report, options }: Sources): PolicySet {
-  const compilers = contracts.map(({ document, tools }) => {
+  const compilers = contracts.map((contract) => {
+    const { document, tools } = contract;
     if (tools !== undefined) checkAllowance(document, tools, report);
-    return new ContractCompiler(document, mandate, report, options);
+    return new ContractCompiler(contract, mandate, report, options);
   });
   const documents = contracts.map(({ document }) => document);
   const tools = new Map<string, ToolPlan>();
@@ -268,6 +329,7 @@ class ContractCompiler {
   readonly reserved = new Map<string, Counter>();
   readonly calls = new Set<ContractFunction>();
   readonly #options: CompileOptions;
+  readonly #commands: CommandTable | undefined;
   readonly #document: ContractDocument;
   readonly #report: Report;
   readonly #budget = newBudget();
@@ -279,12 +341,13 @@ class ContractCompiler {
   readonly #hostFacts: HostFacts;
 
   constructor(
-    document: ContractDocument,
+    { document, table }: Contract,
     mandate: MandateDocument | undefined,
     report: Report,
     options: CompileOptions,
   ) {
     this.#options = options;
+    this.#commands = table;
     this.#mandate = mandate;
     this.#document = document;
     this.#report = report;
@@ -412,6 +475,7 @@ class ContractCompiler {
       limits: this.#limits,
       counters: this.counters,
       lets: this.#document.lets,
+      commands: this.#commands,
       used: this.#used,
       calls: this.calls,
       probe: this.#options.probe,

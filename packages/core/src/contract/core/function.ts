@@ -1,4 +1,5 @@
 import type { Result } from "../../wire/mod.ts";
+import type { CommandTable } from "../commands/form.ts";
 import type { PatternProblem } from "../value/pattern.ts";
 import type { Type } from "../value/type.ts";
 import type { Value } from "../value/value.ts";
@@ -26,6 +27,11 @@ export interface ContractFunction {
   readonly load?: () => Promise<void>;
   /** Returns the problem of a literal last argument, so that the compiler reports it. */
   readonly checkLiteral?: (literal: string) => PatternProblem | undefined;
+  /**
+   * For a function that reads the contract's table of commands: creates its body. The compiler adds a last argument, which
+   * names the table.
+   */
+  readonly bindCommands?: (table: CommandTable) => Pick<ContractFunction, "run" | "cost">;
   /**
    * For a function whose last argument must be a literal: creates the body for it once, when the contract is compiled.
    */

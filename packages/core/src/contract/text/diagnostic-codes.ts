@@ -6,6 +6,7 @@ const table = {
   counter: "A part of a counter's definition has no meaning, or would let a call reduce the counter.",
   "empty-file": "The file is empty.",
   final: "Only a rule that BLOCKs can be `final`.",
+  form: "A form of a command, a pack, or a part of `commands` has no meaning, or permits more than it says.",
   has: "The argument of `has` is not one member that may be absent.",
   "host-facts": "A name under `host_facts` is not a fact that the contract declares, or is listed twice.",
   incomplete: "`limits`, `counters` or `session` is used without a member.",

@@ -10,12 +10,18 @@ type DocumentMap =
   | "rule"
   | "counter"
   | "approval"
-  | "approvals";
+  | "approvals"
+  | "pack"
+  | "commands"
+  | "program"
+  | "form"
+  | "exception"
+  | "weaker";
 
 /** The parts that each map of a contract or a mandate may have, in the recommended order. */
 export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
   contract: words(
-    "contract summary limits platform sensitive subject host_facts approval requires let tools counters rules",
+    "contract summary limits platform sensitive subject host_facts approval requires commands let tools counters rules",
   ),
   mandate: words("mandate summary contracts limits counters approval approvals"),
   /** A contract in a mandate. */
@@ -31,6 +37,17 @@ export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
   grants: words("at_most uses pin"),
   /** The settings of a mandate for all approvals. */
   approvals: words("self open outcome_within"),
+  /** A table of commands that contracts may take. */
+  pack: words("pack summary made_for sources draft programs generated variables forms"),
+  /** The table of commands of a contract. */
+  commands: words("from without weaken programs generated variables forms"),
+  /** How the programs of a table read their options. */
+  program: words("style options"),
+  form: words("run needs options marked any unless words does writes prints verdict reason examples counterexamples"),
+  /** Words or options with which a form does not apply. */
+  exception: words("options words"),
+  /** A form that a contract takes out of a pack, although it is stricter. */
+  weaker: words("form because"),
   counter: words("of when per sum remembers counting within timezone week_starts since settles_within settles claims"),
 };
 

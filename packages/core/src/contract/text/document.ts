@@ -1,4 +1,5 @@
 import type { Verdict } from "../../wire/mod.ts";
+import type { CommandsDocument } from "../commands/table.ts";
 import type { SourceFile, Span } from "./diagnostic.ts";
 import type { ReasonSyntax } from "./reason.ts";
 import type { Syntax } from "./syntax.ts";
@@ -21,6 +22,7 @@ export interface ContractDocument {
   readonly hostFacts: readonly YamlScalar[];
   readonly approval: ApprovalDocument | undefined;
   readonly requires: readonly RequireDocument[];
+  readonly commands: CommandsDocument | undefined;
   readonly lets: ReadonlyMap<string, Syntax>;
   readonly tools: ReadonlyMap<string, ToolDocument>;
   readonly counters: ReadonlyMap<string, CounterDocument>;

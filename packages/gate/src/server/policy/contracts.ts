@@ -28,7 +28,7 @@ export async function loadContracts(
   const source = { ...(await readSource(file)), name: called };
   const compiled = await ready(
     isContract(source.text)
-      ? compileContracts([source], options)
+      ? compileContracts([source], { ...options, open: (name) => openRelative(file, relative(dirname(called), name)) })
       : compileMandate(source, (name) => openRelative(file, name), options),
   );
   if (compiled.ok) return compiled;

@@ -40,7 +40,9 @@ export class Workspace {
       return tests.ok ? [] : tests.problem;
     }
     const compiled =
-      kind === "contract" ? compileContracts([source]) : compileMandate(source, (name) => this.#beside(uri, name));
+      kind === "contract"
+        ? compileContracts([source], { open: (name) => this.#beside(uri, name) })
+        : compileMandate(source, (name) => this.#beside(uri, name));
     if (!compiled.ok) return compiled.problem;
     this.#inForce.set(uri, compiled.value);
     return [];
@@ -84,6 +86,7 @@ export function sourceOf(document: TextDocument): SourceFile {
 
 /** The URI of a file that another file names; undefined if the other file is not on disk. */
 export function besideUri(uri: string, name: string): string | undefined {
+  if (name.startsWith("file:")) return name;
   return uri.startsWith("file:") ? pathToFileURL(join(dirname(fileURLToPath(uri)), name)).href : undefined;
 }
 

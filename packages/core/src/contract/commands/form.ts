@@ -1,0 +1,139 @@
+import type { Verdict } from "../../wire/mod.ts";
+import type { Span } from "../text/diagnostic.ts";
+
+/**
+ * What a command does: it reads, writes, runs code of the workspace, contacts another machine, or destroys what may exist
+ * nowhere else.
+ */
+export const effects = ["reads", "writes", "runs", "sends", "destroys"] as const;
+export type Effect = (typeof effects)[number];
+
+/** The kinds of words and option values, each with its meaning for people. */
+export const kinds = {
+  FILE: "a file by its name",
+  PATHSPEC: "a file, or a pattern of files that git reads, without `:` at its start",
+  PATH: "a file or folder by its name, without a pattern",
+  FOLDER: "a folder by its name",
+  TREE: "a file, or a folder with everything below it",
+  GENERATED: "a file or folder of the list `generated`",
+  ROOT: "a root, the home folder, the start folder, a folder above it, or a word that is known only when it runs",
+  INCLUDE: "a pattern of file names",
+  TEXT: "a text that the program does not open",
+  NUMBER: "a number, with a unit at most",
+  NAME: "letters, digits, `.`, `_` and `-`",
+  REF: "a branch, tag or commit of git",
+  OBJECT: "a commit of git and a file in it, such as `HEAD:src/a.ts`",
+  URL: "an address with `https://` or `http://`",
+  SED: "a script of `sed` that runs and writes nothing",
+  AWK: "a program of `awk` that runs and writes nothing, and opens no other file",
+  JQ: "a filter of `jq` that does not read the environment or other files",
+  COMMAND: "a command, which is judged too",
+  ARGS: "all words after it, options too",
+  ANY: "any word, for `echo` and `printf`",
+} as const;
+export type Kind = keyof typeof kinds;
+
+/**
+ * What a command does with the file that a word names. `lists` shows names only. `enters` makes it the folder of the words
+ * after it.
+ */
+export const roles = ["reads", "lists", "writes", "enters"] as const;
+export type Role = (typeof roles)[number];
+
+/** Kinds whose words name files, so they have a role. */
+export const fileKinds: ReadonlySet<Kind> = new Set([
+  "FILE",
+  "PATHSPEC",
+  "PATH",
+  "FOLDER",
+  "TREE",
+  "GENERATED",
+  "OBJECT",
+]);
+
+/** A word, or the value of an option: of a kind, or one of some texts. */
+export interface WordShape {
+  readonly kind: Kind | undefined;
+  readonly texts: readonly string[];
+  readonly role: Role | undefined;
+}
+
+/** A position of a command's words. */
+export interface WordPosition extends WordShape {
+  readonly isOptional: boolean;
+  readonly isRepeated: boolean;
+  /** The word that counts if there is none. */
+  readonly fallback: string | undefined;
+}
+
+export interface FormOption {
+  /** `-n`, `--lines`; `-NUMBER` is any number of digits. */
+  readonly names: readonly string[];
+  readonly value: WordShape | undefined;
+  /** Can the value be left out? Then it is attached: `--color=auto`. */
+  readonly isOptional: boolean;
+}
+
+/** The condition under which a form that is stricter than ALLOW does not apply. */
+export interface FormException {
+  readonly options: readonly FormOption[];
+  readonly words: readonly WordPosition[];
+}
+
+/** One entry of the table of commands. */
+export interface Form {
+  /** The pack or contract that has it. */
+  readonly source: string;
+  readonly span: Span;
+  /** The program and the words after it, such as `git`, `stash`, `list`. */
+  readonly run: readonly string[];
+  readonly options: readonly FormOption[];
+  readonly words: readonly WordPosition[];
+  /** One of these options is there, or the form does not apply. */
+  readonly needs: readonly string[];
+  /** Any of these options is enough. */
+  readonly marked: readonly FormOption[];
+  /** Any word of this kind is enough. */
+  readonly any: WordShape | undefined;
+  readonly unless: FormException | undefined;
+  readonly does: ReadonlySet<Effect>;
+  /** It changes files that no word names. */
+  readonly isUnseen: boolean;
+  /** Does it print names of files and nothing else: always, or with one of these options? */
+  readonly prints: boolean | readonly string[];
+  readonly verdict: Verdict;
+  readonly reason: string | undefined;
+  readonly examples: readonly string[];
+  readonly counterexamples: readonly string[];
+}
+
+/** The words with which a form is named: `git push --force`. */
+export function nameOfForm({ run, marked }: Pick<Form, "run" | "marked">): string {
+  const [option] = marked;
+  return [...run, ...(option === undefined ? [] : [option.names[0] ?? ""])].join(" ");
+}
+
+/** How a program reads its options. */
+export const optionStyles = ["gnu", "single", "bare"] as const;
+export type OptionStyle = (typeof optionStyles)[number];
+
+/** What holds for all forms of a program. */
+export interface ProgramShape {
+  /**
+   * `gnu`: `-rf` is `-r` and `-f`. `single`: options are whole words, such as `-name` and `-count=1`. `bare`: the first word
+   * is options without a dash, as for `tar czf`.
+   */
+  readonly style: OptionStyle;
+  /** Options before the words of `run` that follow the program. */
+  readonly options: readonly FormOption[];
+}
+
+/** The table of commands of one contract. */
+export interface CommandTable {
+  readonly forms: readonly Form[];
+  readonly programs: ReadonlyMap<string, ProgramShape>;
+  /** Folders that a build makes again. */
+  readonly generated: readonly string[];
+  /** Variables that a command may set. */
+  readonly variables: ReadonlySet<string>;
+}

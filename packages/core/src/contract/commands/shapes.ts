@@ -1,0 +1,86 @@
+import { didYouMean } from "../../wire/mod.ts";
+import {
+  fileKinds,
+  kinds,
+  roles,
+  type FormOption,
+  type Kind,
+  type Role,
+  type WordPosition,
+  type WordShape,
+} from "./form.ts";
+
+/** A shape that cannot be read: what is wrong, and what to write. */
+export interface ShapeProblem {
+  readonly message: string;
+  readonly hint: string | undefined;
+}
+
+type Read<Part> = Part | ShapeProblem;
+
+/** Is it the problem of a shape? */
+export function isProblem(shape: object): shape is ShapeProblem {
+  return "message" in shape;
+}
+
+/**
+ * Reads `reads FILE *`, `NAME ?`, `main | master`, `reads TREE * or .`. The sign says how often the word may occur, and the
+ * last part what counts if there is no word.
+ */
+export function parsePosition(text: string): Read<WordPosition> {
+  const [, shape = "", sign = "", fallback] = /^(.*?)(?:\s+([?*+]))?(?:\s+or\s+(\S+))?$/s.exec(text.trim()) ?? [];
+  const word = parseShape(shape);
+  if (isProblem(word)) return word;
+  const isRepeated = sign === "*" || sign === "+";
+  if (isRepeated && word.kind === "COMMAND")
+    return { message: "`COMMAND` is all words up to the end already", hint: "write it without a sign" };
+  return { ...word, isOptional: sign === "?" || sign === "*", isRepeated, fallback };
+}
+
+/** Reads the shape of a word: `reads FILE`, `TEXT`, `main | master`. */
+export function parseShape(text: string): Read<WordShape> {
+  const parts = text.trim().split(/\s+/);
+  const [first = "", second] = parts;
+  const role = (roles as readonly string[]).includes(first) && second !== undefined ? (first as Role) : undefined;
+  const [kind, ...rest] = role === undefined ? parts : parts.slice(1);
+  if (kind !== undefined && rest.length === 0 && kind in kinds) return shapeOfKind(kind as Kind, role);
+  const texts = text.split("|").map((each) => each.trim());
+  const odd = texts.find((each) => each === "" || /\s/.test(each));
+  if (role !== undefined || odd !== undefined || texts.some((each) => /^[A-Z]{3,}$/.test(each) && each !== "HEAD")) {
+    const message = `\`${text.trim()}\` is not a kind of word`;
+    const known = Object.keys(kinds);
+    return {
+      message,
+      hint: didYouMean(kind ?? "", known, `kinds are ${known.join(", ")}; texts are written \`a | b\``),
+    };
+  }
+  return { kind: undefined, texts, role: undefined };
+}
+
+function shapeOfKind(kind: Kind, role: Role | undefined): Read<WordShape> {
+  const isFile = fileKinds.has(kind);
+  if (isFile && role === undefined)
+    return { message: `\`${kind}\` needs a role`, hint: `write \`reads ${kind}\` or \`writes ${kind}\`` };
+  if (!isFile && role !== undefined)
+    return { message: `\`${kind}\` names no file, so it has no role`, hint: `write \`${kind}\`` };
+  if (role === "enters" && kind !== "FOLDER")
+    return { message: "only a `FOLDER` is entered", hint: "write `enters FOLDER`" };
+  return { kind, texts: [], role };
+}
+
+const name = String.raw`(?:--?[A-Za-z0-9][A-Za-z0-9_.-]*|-NUMBER|[!(),;]|\{\}|-[?#@])`;
+const optionText = new RegExp(String.raw`^(${name}(?:\s*\|\s*${name})*)(?:\s+\((.+)\)|\s+(\S.*))?$`, "s");
+
+/** Reads `-a`, `-m | --message TEXT`, `--color (always | never)`, `-NUMBER`. */
+export function parseOption(text: string): Read<FormOption> {
+  const [, names, optional, value] = optionText.exec(text.trim()) ?? [];
+  if (names === undefined)
+    return {
+      message: `\`${text}\` is not an option`,
+      hint: "write `-a`, `-m | --message TEXT` or `--color (always | never)`",
+    };
+  const written = optional ?? value;
+  const shape = written === undefined ? undefined : parseShape(written);
+  if (shape !== undefined && isProblem(shape)) return shape;
+  return { names: names.split("|").map((each) => each.trim()), value: shape, isOptional: optional !== undefined };
+}

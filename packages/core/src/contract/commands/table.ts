@@ -1,0 +1,87 @@
+import { didYouMean } from "../../wire/mod.ts";
+import type { Report, Span } from "../text/diagnostic.ts";
+import type { PartReader } from "../text/part-reader.ts";
+import type { YamlMap, YamlScalar } from "../text/yaml.ts";
+import { nameOfForm, type CommandTable, type Form } from "./form.ts";
+import { readTable, type PackDocument } from "./read-forms.ts";
+
+/** The `commands` of a contract as written. */
+export interface CommandsDocument {
+  readonly span: Span;
+  readonly from: readonly YamlScalar[];
+  /** Names of forms that are ALLOW, and are left out. */
+  readonly without: readonly YamlScalar[];
+  /** Names of stricter forms that are left out. */
+  readonly weaken: readonly YamlScalar[];
+  readonly own: PackDocument;
+}
+
+/** Reads the `commands` of a contract. */
+export function readCommands(reader: PartReader, map: YamlMap, name: string): CommandsDocument {
+  const weaken = reader.items(map, "weaken").flatMap((node) => {
+    const inner = reader.part(node, "weaker", "a form under `weaken`");
+    if (inner !== undefined) reader.requireText(inner, "because", "a form under `weaken`");
+    return (inner && reader.requireText(inner, "form", "a form under `weaken`")) ?? [];
+  });
+  return {
+    span: map.span,
+    from: reader.readTextList(map, "from"),
+    without: reader.readTextList(map, "without"),
+    weaken,
+    own: readTable(reader, map, name),
+  };
+}
+
+/** Joins the packs and the own forms of a contract. Problems go to the report. */
+export function linkCommands(document: CommandsDocument, packs: readonly PackDocument[], report: Report): CommandTable {
+  const tables = [...packs, document.own];
+  const taken = packs.flatMap(({ forms }) => forms);
+  const isTaken = leaveOut(document.without, taken, { report, isPermitted: true });
+  const isWeakened = leaveOut(document.weaken, taken, { report, isPermitted: false });
+  return {
+    forms: [...taken.filter((form) => !isTaken(form) && !isWeakened(form)), ...document.own.forms],
+    programs: new Map(tables.flatMap(({ programs }) => [...programs])),
+    generated: tables.flatMap(({ generated }) => generated),
+    variables: new Set(tables.flatMap(({ variables }) => variables)),
+  };
+}
+
+interface LeavingOut {
+  readonly report: Report;
+  /** Does it leave out forms that are ALLOW? */
+  readonly isPermitted: boolean;
+}
+
+/** The test for forms that a contract leaves out of its packs, by their names. */
+function leaveOut(
+  names: readonly YamlScalar[],
+  forms: readonly Form[],
+  { report, isPermitted }: LeavingOut,
+): (form: Form) => boolean {
+  const candidates = forms.filter(({ verdict }) => (verdict === "ALLOW") === isPermitted);
+  for (const { text, span } of names) {
+    if (candidates.some((form) => isNamed(form, text))) continue;
+    const isOther = forms.some((form) => isNamed(form, text));
+    const hint = isOther
+      ? isPermitted
+        ? "it is stricter than ALLOW: write it under `weaken`, with `because`"
+        : "it is ALLOW: write it under `without`"
+      : didYouMean(text, candidates.map(nameOfForm), "`svc-gate commands` prints the forms");
+    report.add("form", span, `no such form \`${text}\` is in the packs`, hint);
+  }
+  const texts = names.map(({ text }) => text);
+  return (form) => candidates.includes(form) && texts.some((text) => isNamed(form, text));
+}
+
+function isNamed(form: Form, name: string): boolean {
+  return nameOfForm(form) === name || form.run.join(" ") === name;
+}
+
+const names = new Map<string, string>();
+
+/** A name for the table in this process. Two tables have one name only if every call gets the same answer. */
+export function nameOfTable({ forms, programs, generated, variables }: CommandTable): string {
+  const plain = forms.map(({ span: _, does, ...form }) => ({ ...form, does: [...does] }));
+  const text = JSON.stringify([plain, [...programs], generated, [...variables]]);
+  return names.getOrInsertComputed(text, () => `table ${names.size + 1}`);
+}

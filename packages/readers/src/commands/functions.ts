@@ -1,0 +1,118 @@
+import {
+  type CommandTable,
+  EvaluationError,
+  library,
+  listType,
+  recordType,
+  string,
+  type ContractFunction,
+  type Value,
+} from "../../../core/src/contract/function.ts";
+import { isWithin, mayName } from "../path/folder.ts";
+import { textMax } from "../shell/bounds.ts";
+
+const reader = library("the shell parser", async () => {
+  const [shell, judge] = await Promise.all([import("../shell/shell.ts"), import("./judge.ts")]);
+  await shell.load();
+  return { ...shell, ...judge };
+});
+
+const texts = listType(string, textMax);
+
+function bindTable(table: CommandTable): Pick<ContractFunction, "run" | "cost"> {
+  const perUnit = 8 + table.forms.length;
+  return {
+    cost: ([text]) => 256 + (text as string).length * perUnit,
+    run: ([text, folder]) => {
+      const { readShell, judgeText } = reader.use();
+      const start = folder as string;
+      const reading = readShell(text as string, start);
+      const { does, reads, writes, trees, ...answer } = judgeText(reading, table, start);
+      return new Map<string, Value>([
+        ...Object.entries(answer),
+        ["does", [...does]],
+        ["reads", [...reads]],
+        ["writes", [...writes]],
+        ["trees", [...trees]],
+      ]);
+    },
+  };
+}
+
+/** Command lines as the contract's table of commands reads them, and the files that they name. */
+export const commandFunctions: readonly ContractFunction[] = [
+  {
+    name: "commands",
+    style: "function",
+    parameters: ["string", "string"],
+    result: recordType({
+      verdict: string,
+      reason: string,
+      form: string,
+      does: texts,
+      reads: texts,
+      writes: texts,
+      trees: texts,
+    }),
+    doc:
+      "What the contract's table of commands says about a command line that starts in a folder: `verdict`, with a `reason` and " +
+      "the `form` that decided; what it `does`; the paths that it `reads` and `writes`, and the folders that it reads with " +
+      "everything below them (`trees`). The folder is a full path, or `.` for a folder without a name. See [commands](#commands).",
+    examples: [],
+    load: reader.load,
+    bindCommands: bindTable,
+    run: () => {
+      throw new EvaluationError("a table of commands that was not compiled");
+    },
+  },
+  {
+    name: "naming",
+    style: "method",
+    parameters: ["list", "list"],
+    result: texts,
+    doc:
+      "The paths of the list that may name a file of the second list, or a file below a folder of it. A path may be a pattern, as " +
+      "`commands` lists them. A name such as `.env*` or `.config/gh` counts in every folder; `!.env.example` is an exception. " +
+      "Letters are compared without case.",
+    examples: [
+      ['["/srv/.env", "/srv/a.ts", "/srv/.e*"].naming([".env"])', '["/srv/.env", "/srv/.e*"]'],
+      ['["/srv/.env.example"].naming([".env*", "!.env.example"])', "[]"],
+    ],
+    cost: ([paths, names]) => costOfLists(paths, names),
+    run: ([paths, names]) => {
+      const list = textsOf(names);
+      return textsOf(paths).filter((path) => mayName(path, list));
+    },
+  },
+  {
+    name: "outside",
+    style: "method",
+    parameters: ["list", "list"],
+    result: texts,
+    doc:
+      "The paths of the list that are not certainly in one of the folders of the second list. A path may be a pattern, as " +
+      "`commands` lists them.",
+    examples: [
+      ['["/srv/app/a.ts", "/srv/b.ts", "~/c"].outside(["/srv/app"])', '["/srv/b.ts", "~/c"]'],
+      ['["a.ts", "../b.ts"].outside(["."])', '["../b.ts"]'],
+    ],
+    cost: ([paths, names]) => costOfLists(paths, names),
+    run: ([paths, folders]) => {
+      const list = textsOf(folders);
+      return textsOf(paths).filter((path) => !list.some((folder) => isWithin(path, folder)));
+    },
+  },
+];
+
+function textsOf(list: Value | undefined): readonly string[] {
+  return (list as readonly Value[]).map((each) => {
+    if (typeof each !== "string") throw new EvaluationError("a list with something other than texts");
+    return each;
+  });
+}
+
+function costOfLists(paths: Value | undefined, names: Value | undefined): number {
+  const length = (list: Value | undefined): number =>
+    (list as readonly Value[]).reduce<number>((sum, each) => sum + String(each).length + 1, 1);
+  return length(paths) * length(names);
+}

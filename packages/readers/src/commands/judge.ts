@@ -1,0 +1,261 @@
+import { nameOfForm, type CommandTable, type Effect, type Form } from "../../../core/src/contract/function.ts";
+import type { Verdict } from "../../../core/src/wire/mod.ts";
+import { joinPath, unknownFolder } from "../path/folder.ts";
+import { escapePattern } from "../path/name-pattern.ts";
+import type { CommandUse, FileRedirect, ShellReading } from "../shell/run.ts";
+import { mark, type Arg } from "../shell/words.ts";
+import { isMisfit, matchOpenly, matchWhole, type FormMatch, type NamedFile } from "./match.ts";
+import { say, type Misfit } from "./split.ts";
+import { pathsOfWord, WordReader, type ReadWord } from "./word.ts";
+
+/** What a table says about a command line. */
+export interface TableAnswer {
+  readonly verdict: Verdict;
+  /** The loss, the option, the word or the file that decided. */
+  readonly reason: string;
+  /** The form that decided; empty if none did. */
+  readonly form: string;
+  readonly does: ReadonlySet<Effect>;
+  readonly reads: ReadonlySet<string>;
+  readonly writes: ReadonlySet<string>;
+  /** Folders that are read or changed with everything below them. */
+  readonly trees: ReadonlySet<string>;
+}
+
+/** The part of an answer that one command or one piece of structure decides. */
+interface Finding {
+  readonly verdict: Verdict;
+  readonly reason: string;
+  readonly form: string;
+  readonly does: ReadonlySet<Effect>;
+}
+
+const strictness: readonly Verdict[] = ["ALLOW", "ESCALATE", "BLOCK"];
+
+/** Judges everything that a text runs. The strictest finding decides; of equal ones, that of a form. */
+export function judgeText(reading: ShellReading, table: CommandTable, start: string): TableAnswer {
+  return new TextJudge(reading, table, start).answer();
+}
+
+class TextJudge {
+  readonly #reading: ShellReading;
+  readonly #table: CommandTable;
+  readonly #start: string;
+  readonly #words: WordReader;
+  readonly #forms: ReadonlyMap<string, readonly Form[]>;
+  readonly #matches = new Map<CommandUse, FormMatch | Misfit>();
+  readonly #reads = new Set<string>();
+  readonly #writes = new Set<string>();
+  readonly #trees = new Set<string>();
+
+  constructor(reading: ShellReading, table: CommandTable, start: string) {
+    this.#reading = reading;
+    this.#table = table;
+    this.#start = start;
+    this.#words = new WordReader(reading, (use) => this.#filesPrintedBy(use));
+    this.#forms = Map.groupBy(table.forms, ({ run }) => run[0] ?? "");
+  }
+
+  answer(): TableAnswer {
+    const findings = [
+      ...this.#reading.uses.map((use) => this.#judgeCommand(use)),
+      ...this.#reading.redirects.flatMap((redirect) => this.#judgeRedirect(redirect)),
+      ...this.#judgeStructure(),
+    ];
+    const does = new Set(findings.flatMap((finding) => [...finding.does]));
+    const worst = findings.reduce(stricter, { verdict: "ALLOW", reason: summary(does), form: "", does });
+    const { verdict, form } = worst;
+    const reason = verdict === "ALLOW" ? summary(does) : worst.reason;
+    return { verdict, reason, form, does, reads: this.#reads, writes: this.#writes, trees: this.#trees };
+  }
+
+  #formsOf(program: string): readonly Form[] {
+    return [...(this.#forms.get(program) ?? []), ...(program.includes("/") ? (this.#forms.get("FILE") ?? []) : [])];
+  }
+
+  #commandWords(use: CommandUse): Parameters<typeof matchWhole>[2] {
+    const { generated } = this.#table;
+    const place = { folders: use.folders, start: this.#start, generated, runsCommand: this.#reading.runners.has(use) };
+    return { args: use.args.map((arg) => this.#words.read(arg, use)), place };
+  }
+
+  /** The form that permits the command, or the first piece that no such form lists. */
+  #matchOf(use: CommandUse): FormMatch | Misfit {
+    const known = this.#matches.get(use);
+    if (known !== undefined) return known;
+    const words = this.#commandWords(use);
+    const tries = this.#formsOf(use.name)
+      .filter(({ verdict }) => verdict === "ALLOW")
+      .map((form) => matchWhole(form, this.#table, words));
+    const found = tries.find((each) => !isMisfit(each));
+    const misfits = tries.filter(isMisfit).toSorted((left, right) => right.at - left.at);
+    const match = found ?? misfits[0] ?? { at: 0, problem: "it is not listed" };
+    this.#matches.set(use, match);
+    return match;
+  }
+
+  #judgeCommand(use: CommandUse): Finding {
+    const words = this.#commandWords(use);
+    const match = this.#matchOf(use);
+    const strict = this.#formsOf(use.name)
+      .filter(({ verdict }) => verdict !== "ALLOW")
+      .flatMap((form) => matchOpenly(form, this.#table, words) ?? []);
+    const isUnknownFolder = use.folders.includes(unknownFolder) && !isMisfit(match) && match.form.does.size > 0;
+    if (isMisfit(match) || isUnknownFolder) this.#noteLoose(words.args, use.folders);
+    else this.#noteMatch(match, use);
+    if (use.name.includes("/")) this.#noteLoose([this.#words.read(programWord(use), use)], use.folders);
+    const [first, ...rest] = strict.map((each) => findingOf(each));
+    if (first !== undefined) return rest.reduce(stricter, first);
+    if (isUnknownFolder) return unlisted(use, "its folder is known only when it runs");
+    if (isMisfit(match)) return unlisted(use, match.problem);
+    return findingOf(match);
+  }
+
+  #noteMatch({ files, loose }: FormMatch, { folders }: CommandUse): void {
+    for (const file of files) this.#noteFile(file);
+    this.#noteLoose(loose, folders);
+  }
+
+  #noteFile({ path, role, isTree }: NamedFile): void {
+    const folder = path.replace(/\/\*\*$/, "");
+    (role === "writes" ? this.#writes : this.#reads).add(folder);
+    if (role !== "lists" && (isTree || folder !== path)) this.#trees.add(folder);
+  }
+
+  /** Words that may be files: each counts as read and written, and so do the parts after `=`, `:` and `@`. */
+  #noteLoose(words: readonly ReadWord[], folders: readonly string[]): void {
+    for (const word of words) {
+      const paths =
+        word.values === undefined
+          ? partlyKnown(word, folders)
+          : partsOf(word).flatMap((part) => pathsOfWord(part, { folders }));
+      for (const path of paths) {
+        this.#reads.add(path);
+        this.#writes.add(path);
+      }
+    }
+  }
+
+  #judgeRedirect(redirect: FileRedirect): readonly Finding[] {
+    const { file, folders, role } = redirect;
+    const word = this.#words.read(file, { ...redirect, feeder: undefined });
+    if (word.values === undefined || word.glob || word.isMany) {
+      this.#noteLoose([word], folders);
+      return [ask(`the file ${say(word)} of a redirection is known only when it runs`)];
+    }
+    for (const path of pathsOfWord(word, redirect)) this.#noteFile({ path, role, isTree: false });
+    return [{ verdict: "ALLOW", reason: "", form: "", does: new Set([role]) }];
+  }
+
+  #judgeStructure(): readonly Finding[] {
+    const { functions, background, beside, variables } = this.#reading;
+    return [
+      ...[...functions].map((name) => ask(`the text defines the function \`${name}\``)),
+      ...(background ? [ask("a command stays in the background")] : []),
+      ...[...beside].map((text) => ask(`${say({ text })} is known only when it runs`)),
+      ...[...variables].flatMap((name) => this.#judgeVariable(name)),
+    ];
+  }
+
+  #judgeVariable(name: string): readonly Finding[] {
+    const values = this.#reading.values.get(name) ?? [];
+    const loops = this.#reading.loopWords.get(name)?.length ?? 0;
+    // A variable that no program of its own reads, and that only loops set.
+    if (loops > 0 && values.length === loops && isLoopName(name)) return [];
+    if (!this.#table.variables.has(name)) return [ask(`the variable \`${name}\` is not listed`)];
+    return values.includes(undefined) ? [ask(`the value of the variable \`${name}\` is known only when it runs`)] : [];
+  }
+
+  /** The files whose names a command prints, if its form says so. */
+  #filesPrintedBy(use: CommandUse): readonly string[] | undefined {
+    const match = this.#matchOf(use);
+    if (isMisfit(match) || !match.printsNames) return undefined;
+    return match.files.flatMap(({ path, isTree, role }) => {
+      if (role === "enters") return [];
+      return isTree && match.includes.length > 0 ? match.includes.map((name) => `${path}/**/${name}`) : [`${path}/**`];
+    });
+  }
+}
+
+/** Programs read names such as `http_proxy` and, in zsh, `path`. */
+function isLoopName(name: string): boolean {
+  return /^[a-z][a-z0-9_]*$/.test(name) && !/(?:_proxy|path)$/.test(name);
+}
+
+function programWord({ program }: CommandUse): Arg {
+  const pieces = [escapePattern(program)];
+  return { text: program, fixed: program, known: true, glob: false, single: true, process: false, pieces };
+}
+
+/** The finding that decides. Of two with one verdict, a loss comes first, and a form before the structure of the text. */
+function stricter(left: Finding, right: Finding): Finding {
+  return rank(right) > rank(left) ? right : left;
+}
+
+function rank({ verdict, does, form }: Finding): number {
+  return strictness.indexOf(verdict) * 4 + (does.has("destroys") ? 2 : 0) + (form === "" ? 0 : 1);
+}
+
+function ask(reason: string): Finding {
+  return { verdict: "ESCALATE", reason, form: "", does: new Set() };
+}
+
+function unlisted({ name, args }: CommandUse, problem: string): Finding {
+  const [first] = args;
+  const label = first !== undefined && /^[a-z][\w-]*$/.test(first.text) ? `${name} ${first.text}` : name;
+  return ask(`\`${label}\`: ${problem}`);
+}
+
+function findingOf({ form, words, option }: FormMatch): Finding {
+  const reason = (form.reason ?? "").replace(/\{(word\.(\d+)|option|words)\}/g, (_, what: string, at: string) => {
+    if (what === "option") return option ?? "";
+    if (what === "words") return words.map(say).join(" ");
+    const word = words[Number(at) - 1];
+    return word === undefined ? "" : say(word);
+  });
+  return {
+    verdict: form.verdict,
+    reason: reason.trim().replace(/ {2,}/g, " "),
+    form: nameOfForm(form),
+    does: form.does,
+  };
+}
+
+const sentences: Readonly<Record<Effect, string>> = {
+  reads: "read",
+  writes: "change files",
+  runs: "run code of the workspace",
+  sends: "contact other machines",
+  destroys: "delete data",
+};
+
+function summary(does: ReadonlySet<Effect>): string {
+  const verbs = Object.entries(sentences).flatMap(([effect, verb]) => (does.has(effect as Effect) ? [verb] : []));
+  return verbs.length === 0 ? "the commands change nothing" : `the commands ${verbs.join(", ")}`;
+}
+
+/** The word, and its parts after `=`, `:`, `@` and a short option, each as a word. */
+function partsOf(word: ReadWord): readonly ReadWord[] {
+  const parts = [word];
+  const add = (from: number): void => {
+    const values = word.values?.map((value) => value.slice(from)).filter((value) => value !== "");
+    if (values !== undefined && values.length > 0) parts.push({ ...word, values });
+  };
+  for (const { index } of word.text.matchAll(/[=:@,]/g)) add(index + 1);
+  if (/^-[^-]./.test(word.text)) add(2);
+  return parts.slice(0, 16);
+}
+
+/** A word that is partly known: its folders before the unknown part, and the names after it. */
+function partlyKnown({ fixed }: ReadWord, folders: readonly string[]): readonly string[] {
+  if (!fixed.includes("/")) return [];
+  const segments = fixed.split("/");
+  const first = segments.findIndex((segment) => segment.includes(mark));
+  const last = segments.findLastIndex((segment) => segment.includes(mark));
+  const before = segments.slice(0, Math.max(first, 0)).join("/");
+  const after = segments.slice(last + 1).join("/");
+  const found: string[] = [];
+  if (before !== "") found.push(...folders.map((folder) => joinPath(folder, escapePattern(before))));
+  if (after !== "") found.push(joinPath(unknownFolder, escapePattern(after)));
+  return found;
+}

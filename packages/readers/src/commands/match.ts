@@ -1,0 +1,330 @@
+import {
+  fileKinds,
+  type CommandTable,
+  type Form,
+  type FormOption,
+  type ProgramShape,
+  type Role,
+  type WordPosition,
+  type WordShape,
+} from "../../../core/src/contract/function.ts";
+import { fits, pathsOfWord, textsOf, wordOfText, type ReadWord, type WordPlace } from "./word.ts";
+import { escapePattern, namesByProgram, plainText } from "../path/name-pattern.ts";
+import { dashFirst, say, splitCommand, type Misfit, type ReadOption } from "./split.ts";
+
+/** A file that a command names. */
+export interface NamedFile {
+  /** A pattern of whole paths, or of paths relative to the folder in which the text starts. */
+  readonly path: string;
+  readonly role: Role;
+  /** Does it stand for everything below it? */
+  readonly isTree: boolean;
+}
+
+/** A form that a command fits. */
+export interface FormMatch {
+  readonly form: Form;
+  readonly files: readonly NamedFile[];
+  /** Words that are not certain to be no file: they count as read and written. */
+  readonly loose: readonly ReadWord[];
+  /** For the reason: the words, and the option that decided. */
+  readonly words: readonly ReadWord[];
+  readonly option: string | undefined;
+  /** The patterns of names that it is restricted to. */
+  readonly includes: readonly string[];
+  /** Does the command print names of files, and nothing else? */
+  readonly printsNames: boolean;
+}
+
+/** A command as the forms of one program see it. */
+export interface CommandWords {
+  readonly args: readonly ReadWord[];
+  readonly place: WordPlace;
+}
+
+export function isMisfit(match: FormMatch | Misfit): match is Misfit {
+  return "problem" in match;
+}
+
+const unlistedProgram: ProgramShape = { style: "gnu", options: [] };
+
+/** Compares a command with a form that permits it: each option and each word must be listed. */
+export function matchWhole(form: Form, table: CommandTable, { args, place }: CommandWords): FormMatch | Misfit {
+  const program = table.programs.get(form.run[0] ?? "") ?? unlistedProgram;
+  const split = splitCommand(args, {
+    style: program.style,
+    first: program.options,
+    options: form.options,
+    run: form.run.slice(1),
+    wordsBefore: wordsBefore(form.words),
+    isDashWord: form.words.some(({ texts }) => texts.includes("--")),
+  });
+  if ("problem" in split) return split;
+  const { options, words } = split;
+  const isNeeded = form.needs.length === 0 || options.some(({ name }) => form.needs.includes(name));
+  if (!isNeeded) return { at: 0, problem: `\`${form.needs.join("` or `")}\` is missing` };
+  let folders = place.folders;
+  const named: [ReadWord, WordShape][] = [];
+  for (const { name, option, value } of options) {
+    if (option.value === undefined || value === undefined) continue;
+    const here = { ...place, folders };
+    if (value.isMany || !fits(value, option.value, here))
+      return { at: args.length, problem: `the value ${say(value)} of \`${name}\` is not ${describe(option.value)}` };
+    if (option.value.role === "enters") folders = pathsOfWord(value, here);
+    named.push([value, option.value]);
+  }
+  const here = { ...place, folders };
+  const assigned = assignWords(words, form.words, here);
+  if ("problem" in assigned) return { at: args.length + assigned.at, problem: assigned.problem };
+  const includes = includesOf(options);
+  const files = [...named, ...assigned].flatMap(([word, shape]) => filesOfWord(word, shape, { place: here, includes }));
+  const loose = [...named, ...assigned].flatMap(([word, shape]) => (isLoose(shape) ? [word] : []));
+  const printsNames =
+    form.prints === true || (form.prints || []).some((name) => options.some((each) => each.name === name));
+  return { form, files, loose, words, option: undefined, includes, printsNames };
+}
+
+/** The patterns of names: none if `find` negates or joins them. */
+function includesOf(options: readonly ReadOption[]): readonly string[] {
+  if (options.some(({ name }) => /^(?:-o|-or|,)$/.test(name))) return [];
+  return options.flatMap(({ option, value }, at) => {
+    const isNegated = /^(?:-not|!)$/.test(options[at - 1]?.name ?? "");
+    return option.value?.kind === "INCLUDE" && !isNegated ? (value?.values ?? []).flatMap(includedNames) : [];
+  });
+}
+
+/** The program itself reads the pattern: `*.{ts,tsx}` is two. */
+function includedNames(value: string): readonly string[] {
+  const name = plainText(value) ?? value;
+  const [, before = "", names, after = ""] = /^([^{}]*)\{([^{}]*)\}([^{}]*)$/.exec(name) ?? [];
+  const all = names === undefined ? [name] : names.split(",").map((each) => before + each + after);
+  return all.flatMap(namesByProgram);
+}
+
+/** After this number of words everything is a word: before `ARGS` and `COMMAND`. */
+function wordsBefore(positions: readonly WordPosition[]): number | undefined {
+  const last = positions.at(-1);
+  if (last?.kind !== "ARGS" && last?.kind !== "COMMAND") return undefined;
+  return positions.length - 1;
+}
+
+function isLoose({ kind }: WordShape): boolean {
+  return kind === "NAME" || kind === "REF" || kind === "URL" || kind === "ARGS";
+}
+
+/** A kind for people: `a NUMBER`, `one of main, master`. */
+function describe({ kind, texts }: WordShape): string {
+  return kind === undefined ? `one of ${texts.join(", ")}` : `a ${kind}`;
+}
+
+interface NamingPlace {
+  readonly place: WordPlace;
+  readonly includes: readonly string[];
+}
+
+function filesOfWord(
+  word: ReadWord,
+  { kind, role }: WordShape,
+  { place, includes }: NamingPlace,
+): readonly NamedFile[] {
+  if (kind === undefined || role === undefined || !fileKinds.has(kind)) return [];
+  if (kind === "OBJECT")
+    return (textsOf(word) ?? []).flatMap((text) =>
+      pathsOfWord(wordOfText(text.slice(text.indexOf(":") + 1)), place).map((path) => ({ path, role, isTree: false })),
+    );
+  if (kind === "PATHSPEC") return pathspecFiles(word, role, place);
+  const paths = pathsOfWord(word, place);
+  if (kind !== "TREE" || role === "lists") return paths.map((path) => ({ path, role, isTree: kind === "TREE" }));
+  if (includes.length === 0) return paths.map((path) => ({ path, role, isTree: true }));
+  return paths.flatMap((path) => includes.map((name) => ({ path: `${path}/**/${name}`, role, isTree: false })));
+}
+
+/** git reads the pattern itself: its `*` also matches slashes and leading dots. */
+function pathspecFiles(word: ReadWord, role: Role, place: WordPlace): readonly NamedFile[] {
+  return (word.values ?? []).flatMap((value) => {
+    const written = plainText(value) ?? value;
+    const folder = /^(?:[^*?[]*\/)?/.exec(written)?.[0] ?? "";
+    const values = /[*?[]/.test(written)
+      ? namesByProgram(written.slice(written.lastIndexOf("/") + 1)).map((name) => `${escapePattern(folder)}**/${name}`)
+      : [value];
+    return pathsOfWord({ ...word, values }, place).map((path) => ({ path, role, isTree: false }));
+  });
+}
+
+type AssignedWord = readonly [word: ReadWord, shape: WordShape];
+
+/** A position that takes one word, or any number of words. */
+interface Step {
+  readonly shape: WordPosition;
+  readonly isMany: boolean;
+  readonly isOptional: boolean;
+}
+
+/** Gives each word a position. Each pair of a word and a position is visited once. */
+function assignWords(
+  words: readonly ReadWord[],
+  positions: readonly WordPosition[],
+  place: WordPlace,
+): readonly AssignedWord[] | Misfit {
+  const steps = positions.flatMap(stepsOf);
+  const takes = (at: number, step: number): boolean => {
+    const [word, { shape } = nothing] = [words[at], steps[step]];
+    return word !== undefined && (shape.isRepeated || !word.isMany) && fits(word, shape, place);
+  };
+  const ends = endings(words.length, steps, takes);
+  if (ends[0]?.[0] !== true) return wordMisfit(words, positions, farthest(words.length, steps, takes));
+  const assigned: AssignedWord[] = [];
+  for (let [at, step] = [0, 0]; at < words.length;) {
+    const [word, next] = [words[at], steps[step]];
+    if (word === undefined || next === undefined || next.shape.kind === "COMMAND") break;
+    const after = next.isMany ? step : step + 1;
+    if (takes(at, step) && ends[at + 1]?.[after] === true) {
+      assigned.push([word, next.shape]);
+      [at, step] = [at + 1, after];
+    } else step += 1;
+  }
+  const missing = positions.flatMap((position) => {
+    const { fallback } = position;
+    const isThere = assigned.some(([, shape]) => shape === position);
+    return fallback === undefined || isThere ? [] : [[wordOfText(fallback), position] as const];
+  });
+  return [...assigned, ...missing];
+}
+
+const nothing = { shape: { isRepeated: false, kind: undefined, texts: [], role: undefined } };
+
+/** `X +` is one `X`, and then any number. */
+function stepsOf(shape: WordPosition): readonly Step[] {
+  const { isOptional, isRepeated } = shape;
+  const one = { shape, isMany: false, isOptional };
+  if (!isRepeated) return [one];
+  const many = { shape, isMany: true, isOptional: true };
+  return isOptional ? [many] : [one, many];
+}
+
+type Takes = (at: number, step: number) => boolean;
+
+/** For each word and step: can the words from there be given to the steps from there? */
+function endings(count: number, steps: readonly Step[], takes: Takes): readonly (readonly boolean[])[] {
+  const rows: boolean[][] = [];
+  for (let at = count; at >= 0; at -= 1) {
+    const row: boolean[] = [];
+    rows[at] = row;
+    row[steps.length] = at === count;
+    for (let step = steps.length - 1; step >= 0; step -= 1) {
+      const { shape, isMany, isOptional } = steps[step] ?? { ...nothing, isMany: false, isOptional: false };
+      const isTaken = at < count && rows[at + 1]?.[isMany ? step : step + 1] === true && takes(at, step);
+      row[step] =
+        shape.kind === "COMMAND" ? at < count && takes(at, step) : isTaken || (isOptional && row[step + 1] === true);
+    }
+  }
+  return rows;
+}
+
+/** The first word that no step takes. */
+function farthest(count: number, steps: readonly Step[], takes: Takes): number {
+  let open = skipOptional(new Set([0]), steps);
+  for (let at = 0; at < count; at += 1) {
+    const next = [...open]
+      .filter((step) => takes(at, step))
+      .map((step) => (steps[step]?.isMany === true ? step : step + 1));
+    if (next.length === 0) return at;
+    open = skipOptional(new Set(next), steps);
+  }
+  return count;
+}
+
+function skipOptional(open: ReadonlySet<number>, steps: readonly Step[]): ReadonlySet<number> {
+  const all = new Set(open);
+  for (const step of all) if (steps[step]?.isOptional === true) all.add(step + 1);
+  return all;
+}
+
+function wordMisfit(words: readonly ReadWord[], positions: readonly WordPosition[], at: number): Misfit {
+  const word = words[at];
+  if (word === undefined) return { at, problem: "a word is missing" };
+  if (word.values === undefined) return { at, problem: `${say(word)} is known only when it runs` };
+  const shapes = positions.length === 0 ? "not listed" : `not ${positions.map(describe).join(" or ")}`;
+  return { at, problem: `${say(word)} is ${shapes}` };
+}
+
+/** Compares a command with a form that is stricter than ALLOW: one sign is enough. */
+export function matchOpenly(
+  form: Form,
+  table: CommandTable,
+  { args: written, place }: CommandWords,
+): FormMatch | undefined {
+  const program = table.programs.get(form.run[0] ?? "") ?? unlistedProgram;
+  const args = program.style === "bare" ? dashFirst(written) : written;
+  const others = table.forms.filter(({ run }) => run[0] === form.run[0]);
+  const valued = [program.options, ...others.flatMap(({ options, marked }) => [options, marked])].flat();
+  const words = wordsOfCommand(args, valued);
+  const run = form.run.slice(1);
+  if (!run.every((word, at) => words[at]?.text === word)) return undefined;
+  const rest = words.slice(run.length);
+  const rules = { valued, style: program.style };
+  const option = form.marked.length === 0 ? undefined : markedOption(args, form.marked, rules);
+  const { any } = form;
+  const isAny = any !== undefined && rest.some((word) => fits(word, any, place));
+  if (form.marked.length > 0 && option === undefined) return undefined;
+  if (any !== undefined && !isAny) return undefined;
+  if (form.unless !== undefined && isExcepted(form, rest, { args, place, rules })) return undefined;
+  return { form, files: [], loose: args, words: rest, option, includes: [], printsNames: false };
+}
+
+function isExcepted(
+  { unless }: Form,
+  rest: readonly ReadWord[],
+  { args, place, rules }: CommandWords & { readonly rules: OptionRules },
+): boolean {
+  if (unless === undefined) return false;
+  if (markedOption(args, unless.options, rules) !== undefined) return true;
+  return unless.words.length > 0 && !("problem" in assignWords(rest, unless.words, place));
+}
+
+/** The words of a command, without options and the values that follow them. */
+function wordsOfCommand(args: readonly ReadWord[], valued: readonly FormOption[]): readonly ReadWord[] {
+  const words: ReadWord[] = [];
+  for (let at = 0; at < args.length; at += 1) {
+    const arg = args[at];
+    if (arg === undefined) break;
+    if (arg.text === "--") return [...words, ...args.slice(at + 1)];
+    if (!/^-./.test(arg.text)) words.push(arg);
+    else if (
+      valued.some(({ names, value, isOptional }) => value !== undefined && !isOptional && names.includes(arg.text))
+    )
+      at += 1;
+  }
+  return words;
+}
+
+interface OptionRules {
+  readonly valued: readonly FormOption[];
+  readonly style: ProgramShape["style"];
+}
+
+/** The first option of a command that is one of these: whole, abbreviated, with a value or in a bundle. */
+function markedOption(
+  args: readonly ReadWord[],
+  marked: readonly FormOption[],
+  { valued, style }: OptionRules,
+): string | undefined {
+  const names = marked.flatMap((option) => option.names);
+  for (const { text } of args) {
+    if (text === "--") return undefined;
+    const [word = ""] = text.split("=", 1);
+    const isLong = word.startsWith("--") && word.length > 2;
+    const found = names.find(
+      (name) =>
+        name === word || (isLong && name.startsWith(word)) || (isLong && style === "single" && name === word.slice(1)),
+    );
+    if (found !== undefined) return found;
+    if (isLong || style === "single" || !/^-[A-Za-z0-9]/.test(text)) continue;
+    for (const letter of text.slice(1)) {
+      const name = `-${letter}`;
+      if (names.includes(name)) return name;
+      if (valued.some((option) => option.value !== undefined && option.names.includes(name))) break;
+    }
+  }
+  return undefined;
+}

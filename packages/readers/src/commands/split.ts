@@ -1,0 +1,176 @@
+import type { FormOption, OptionStyle } from "../../../core/src/contract/function.ts";
+import type { ReadWord } from "./word.ts";
+import { wordOfText } from "./word.ts";
+
+/** An option of a command with its value. */
+export interface ReadOption {
+  readonly name: string;
+  readonly option: FormOption;
+  readonly value: ReadWord | undefined;
+}
+
+/** A command whose options and words are told apart, as one form lists them. */
+export interface SplitCommand {
+  readonly options: readonly ReadOption[];
+  readonly words: readonly ReadWord[];
+}
+
+/** The first piece of a command that a form does not list. */
+export interface Misfit {
+  /** How many pieces before it fit. */
+  readonly at: number;
+  readonly problem: string;
+}
+
+export interface SplitRules {
+  readonly style: OptionStyle;
+  /** Options before the words of the form. */
+  readonly first: readonly FormOption[];
+  /** Options after them. */
+  readonly options: readonly FormOption[];
+  /** The words of the form after the program. */
+  readonly run: readonly string[];
+  /** After this number of words, everything is a word; undefined if options may follow all words. */
+  readonly wordsBefore: number | undefined;
+  /** Is `--` a word of the form? */
+  readonly isDashWord: boolean;
+}
+
+/** Tells the options and the words of a command apart. */
+export function splitCommand(written: readonly ReadWord[], rules: SplitRules): SplitCommand | Misfit {
+  const args = rules.style === "bare" ? dashFirst(written) : written;
+  const [options, words]: [ReadOption[], ReadWord[]] = [[], []];
+  const run = [...rules.run];
+  let isEnd = false;
+  for (let at = 0; at < args.length; at += 1) {
+    const arg = args[at];
+    if (arg === undefined) break;
+    const isRest = run.length === 0 && rules.wordsBefore !== undefined && words.length >= rules.wordsBefore;
+    if (isEnd || isRest) {
+      words.push(isEnd ? { ...arg, isAfterDash: true } : arg);
+      continue;
+    }
+    if (run.length > 0 && run[0] === arg.text) {
+      run.shift();
+      continue;
+    }
+    if (arg.text === "--" && run.length === 0) {
+      isEnd = true;
+      if (rules.isDashWord) words.push(arg);
+      continue;
+    }
+    const listed = run.length > 0 ? rules.first : rules.options;
+    const isListed = listed.some(({ names }) => names.includes(arg.text));
+    if (!isListed && !/^-./.test(arg.fixed) && !/^-./.test(arg.text)) {
+      if (run.length > 0) return misfit(at, `${say(arg)} is not listed here`);
+      words.push(arg);
+      continue;
+    }
+    if (arg.values === undefined || (arg.glob && !arg.text.includes("=")))
+      return misfit(at, `${say(arg)} is known only when it runs`);
+    const runs = listed.find(({ names, value }) => value?.kind === "COMMAND" && names.includes(arg.text));
+    if (runs !== undefined) {
+      at = endOfCommand(args, at + 1);
+      continue;
+    }
+    const found = readOptions(arg, args[at + 1], { style: rules.style, listed });
+    if (typeof found === "string") return misfit(at, found);
+    options.push(...found.options);
+    at += found.taken;
+  }
+  if (run.length > 0) return misfit(args.length, `\`${run.join(" ")}\` is missing`);
+  return { options, words };
+}
+
+/** The position of the `;` or `+` that ends a command among the words of `find`. */
+function endOfCommand(args: readonly ReadWord[], from: number): number {
+  const end = args.findIndex(
+    ({ text }, at) => at >= from && (text === ";" || (text === "+" && args[at - 1]?.text === "{}")),
+  );
+  return end < 0 ? args.length : end;
+}
+
+/** `tar czf` is `tar -czf`. */
+export function dashFirst(args: readonly ReadWord[]): readonly ReadWord[] {
+  const [first, ...rest] = args;
+  if (first === undefined || !/^[A-Za-z]+$/.test(first.text)) return args;
+  return [wordOfText(`-${first.text}`), ...rest];
+}
+
+function misfit(at: number, problem: string): Misfit {
+  return { at, problem };
+}
+
+export function say({ text }: Pick<ReadWord, "text">): string {
+  return `\`${text.length > 60 ? `${text.slice(0, 60)}...` : text}\``;
+}
+
+interface FoundOptions {
+  readonly options: readonly ReadOption[];
+  /** How many of the next words are values. */
+  readonly taken: number;
+}
+
+interface ListedOptions {
+  readonly style: OptionStyle;
+  readonly listed: readonly FormOption[];
+}
+
+/** Reads the options in one word; a text names the one that is not listed. */
+function readOptions(
+  arg: ReadWord,
+  next: ReadWord | undefined,
+  { style, listed }: ListedOptions,
+): FoundOptions | string {
+  const { text } = arg;
+  const find = (name: string): FormOption | undefined => listed.find(({ names }) => names.includes(name));
+  const whole = find(text);
+  if (whole !== undefined && (whole.value === undefined || whole.isOptional))
+    return { options: [{ name: text, option: whole, value: undefined }], taken: 0 };
+  if (whole !== undefined) {
+    if (next === undefined) return `the option ${say(arg)} has no value`;
+    return { options: [{ name: text, option: whole, value: next }], taken: 1 };
+  }
+  if (/^-\d+$/.test(text) && find("-NUMBER") !== undefined)
+    return { options: [{ name: text, option: find("-NUMBER") ?? nothing, value: undefined }], taken: 0 };
+  const equals = text.indexOf("=");
+  const isLong = text.startsWith("--") || style === "single";
+  if (isLong) {
+    const name = equals < 0 ? text : text.slice(0, equals);
+    const option = find(name) ?? (style === "single" && name.startsWith("--") ? find(name.slice(1)) : undefined);
+    if (equals < 0 || option?.value === undefined) return `the option ${say({ text: name })} is not listed`;
+    return { options: [{ name, option, value: attachedValue(arg, equals + 1) }], taken: 0 };
+  }
+  return readBundle(arg, next, find);
+}
+
+const nothing: FormOption = { names: [], value: undefined, isOptional: false };
+
+/** `-rf` is `-r` and `-f`; `-n5` and `-n 5` are alike. */
+function readBundle(
+  arg: ReadWord,
+  next: ReadWord | undefined,
+  find: (name: string) => FormOption | undefined,
+): FoundOptions | string {
+  const options: ReadOption[] = [];
+  for (let at = 1; at < arg.text.length; at += 1) {
+    const name = `-${arg.text.charAt(at)}`;
+    const option = find(name);
+    if (option === undefined) return `the option \`${name}\` is not listed`;
+    const isLast = at === arg.text.length - 1;
+    if (option.value === undefined || (isLast && option.isOptional)) options.push({ name, option, value: undefined });
+    else if (!isLast) return { options: [...options, { name, option, value: attachedValue(arg, at + 1) }], taken: 0 };
+    else if (next === undefined) return `the option \`${name}\` has no value`;
+    else return { options: [...options, { name, option, value: next }], taken: 1 };
+  }
+  return { options, taken: 0 };
+}
+
+/** The part of a word from a position; the values of the word start with the same plain letters. */
+function attachedValue(arg: ReadWord, from: number): ReadWord {
+  const text = arg.text.slice(from);
+  const before = arg.text.slice(0, from);
+  const isPlain = arg.values?.every((value) => value.startsWith(before)) === true;
+  if (!isPlain) return { ...wordOfText(text), values: undefined };
+  return { ...arg, text, fixed: text, values: arg.values.map((value) => value.slice(from)), isMany: arg.isMany };
+}

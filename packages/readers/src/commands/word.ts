@@ -1,0 +1,183 @@
+import type { WordShape } from "../../../core/src/contract/function.ts";
+import { isQuietCode } from "./code.ts";
+import { joinPath, unknownFolder } from "../path/folder.ts";
+import { plainText, segmentsOf } from "../path/name-pattern.ts";
+import type { CommandUse, ShellReading } from "../shell/run.ts";
+import { literal, patternOf, type Arg, type Piece } from "../shell/words.ts";
+
+/** Patterns that one word may stand for. */
+const valuesMax = 64;
+
+/** A word with all the texts that it may be, as patterns of file names. */
+export interface ReadWord {
+  readonly text: string;
+  /** Undefined if it is known only when the command runs. */
+  readonly values: readonly string[] | undefined;
+  /** Are the values whole paths already? Else they are relative to the folder of the command. */
+  readonly isJoined: boolean;
+  /** May it be several words, or none? */
+  readonly isMany: boolean;
+  readonly glob: boolean;
+  readonly fixed: string;
+  /** Does it follow `--`, so that git takes it as a file? */
+  readonly isAfterDash?: boolean;
+}
+
+/** Finds the paths of the files that a command prints: for `xargs` and `{}` of `find`. */
+export type FilesOf = (use: CommandUse) => readonly string[] | undefined;
+
+/** Words of commands, with the values of loop variables and of `{}`. */
+export class WordReader {
+  readonly #reading: ShellReading;
+  readonly #filesOf: FilesOf;
+
+  constructor(reading: ShellReading, filesOf: FilesOf) {
+    this.#reading = reading;
+    this.#filesOf = filesOf;
+  }
+
+  read(arg: Arg, { loops, feeder }: Pick<CommandUse, "loops" | "feeder">): ReadWord {
+    const { text, fixed, glob, pieces } = arg;
+    const plain = patternOf(arg);
+    const word = { text, fixed, glob, isJoined: false, isMany: glob };
+    if (plain !== undefined) return { ...word, values: [plain] };
+    const [only, ...rest] = pieces ?? [];
+    if (typeof only === "object" && only.variable === "{}" && rest.length === 0)
+      return { ...word, values: feeder && this.#filesOf(feeder), isJoined: true, isMany: !only.isQuoted };
+    return { ...word, values: pieces === undefined ? undefined : this.#expand(pieces, loops) };
+  }
+
+  #expand(pieces: readonly Piece[], loops: ReadonlySet<string>): readonly string[] | undefined {
+    let values: readonly string[] = [""];
+    for (const piece of pieces) {
+      const next = typeof piece === "string" ? [piece] : this.#valuesOf(piece, loops);
+      if (next === undefined || values.length * next.length > valuesMax) return undefined;
+      values = values.flatMap((start) => next.map((end) => start + end));
+    }
+    return values;
+  }
+
+  /** The values of a loop variable, if nothing else sets it, and its words are known. */
+  #valuesOf(
+    { variable, isQuoted }: { readonly variable: string; readonly isQuoted: boolean },
+    loops: ReadonlySet<string>,
+  ): readonly string[] | undefined {
+    const words = this.#reading.loopWords.get(variable) ?? [];
+    if (!loops.has(variable) || this.#reading.values.get(variable)?.length !== words.length) return undefined;
+    const values = words.map(patternOf);
+    if (values.some((value) => value === undefined || (!isQuoted && !/^[\w./@%+,:=-]*$/.test(value)))) return undefined;
+    return values.filter((value) => value !== undefined);
+  }
+}
+
+export function wordOfText(text: string): ReadWord {
+  const arg = literal(text);
+  return { text, fixed: text, values: [patternOf(arg) ?? text], isJoined: false, isMany: false, glob: false };
+}
+
+/** The texts of a word that is known and not a pattern. */
+export function textsOf({ values }: ReadWord): readonly string[] | undefined {
+  const texts = values?.map(plainText);
+  return texts?.every((text) => text !== undefined) === true ? texts.filter((text) => text !== undefined) : undefined;
+}
+
+/** Where a word is read, and lists of its table. */
+export interface WordPlace {
+  readonly folders: readonly string[];
+  /** The folder in which the whole text starts. */
+  readonly start: string;
+  readonly generated: readonly string[];
+  /** Did the reader of shells find a command among its words? */
+  readonly runsCommand: boolean;
+}
+
+/** The paths of a word, in each folder. */
+export function pathsOfWord(word: ReadWord, { folders }: Pick<WordPlace, "folders">): readonly string[] {
+  const values = word.values ?? [];
+  return word.isJoined
+    ? values
+    : [...new Set(folders.flatMap((folder) => values.map((value) => joinPath(folder, value))))];
+}
+
+/** Does the word certainly fit the shape? */
+export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolean {
+  const { kind } = shape;
+  const texts = textsOf(word);
+  const isEach = (test: RegExp): boolean => texts?.every((text) => test.test(text)) === true;
+  switch (kind) {
+    case undefined:
+      return texts?.every((text) => shape.texts.includes(text)) === true;
+    case "FILE":
+    case "TREE":
+      return isFile(word) && !place.folders.includes(unknownFolder);
+    case "PATHSPEC":
+      return (
+        isFile(word) && !place.folders.includes(unknownFolder) && texts?.every((text) => !text.startsWith(":")) === true
+      );
+    case "PATH":
+    case "FOLDER":
+      return texts !== undefined && isFile(word) && !place.folders.includes(unknownFolder);
+    case "GENERATED":
+      return isFile(word) && pathsOfWord(word, place).every((path) => isGenerated(path, place));
+    case "ROOT":
+      return isRoot(word, place);
+    case "INCLUDE":
+      return word.values?.every((value) => /^[^/!][^/]*$/.test(plainText(value) ?? value)) === true;
+    case "TEXT":
+      return isEach(/^(?!@)/);
+    case "NUMBER":
+      return isEach(/^[-+]?\d+(?:\.\d+)?[A-Za-z%]{0,3}$/);
+    case "NAME":
+      return isEach(/^(?!\.+$)[A-Za-z0-9._][\w.-]*$/);
+    case "REF":
+      return word.isAfterDash !== true && isEach(ref);
+    case "OBJECT":
+      return word.isAfterDash !== true && isEach(object);
+    case "URL":
+      return isEach(/^https?:\/\/[^\s\\]+$/);
+    case "SED":
+    case "AWK":
+    case "JQ":
+      return texts?.every((text) => isQuietCode[kind](text)) === true;
+    case "ARGS":
+    case "ANY":
+      return word.values !== undefined;
+    case "COMMAND":
+      return place.runsCommand;
+    default:
+      return kind satisfies never;
+  }
+}
+
+/** A name of git's, or a range of two: no segment starts with a dot. */
+const refName = String.raw`(?!\.)[A-Za-z0-9_@](?:(?!\/\.|\/$|\.\.|\.lock(?:\/|$))[\w.\/@{}^~-])*`;
+const ref = new RegExp(`^${refName}(?:\\.{2,3}(?:${refName})?)?$`);
+const object = new RegExp(`^(?:${refName})?:(?!/)[^:]+$`);
+
+/** A pattern starts with a plain segment or `./`, so no file that it matches reads as an option. */
+function isFile({ values, isJoined, glob }: ReadWord): boolean {
+  if (isJoined) return values !== undefined;
+  return values?.every((value) => value !== "" && !/^-/.test(value) && !(glob && /^[*?[]/.test(value))) === true;
+}
+
+function isGenerated(path: string, { start, generated }: WordPlace): boolean {
+  return generated.some((name) => {
+    if (name.startsWith("**/")) return isBelow(path, start) && segmentsOf(path).includes(name.slice(3));
+    const folder = joinPath(start, name);
+    return path === folder || path.startsWith(`${folder}/`);
+  });
+}
+
+function isBelow(path: string, start: string): boolean {
+  return start === "." ? !/^(?:\/|~|\*\*|\.\.)/.test(path) : path.startsWith(`${start}/`);
+}
+
+/** Would removing it remove everything, or what nobody knows? */
+function isRoot(word: ReadWord, { folders, start }: WordPlace): boolean {
+  if (word.values === undefined) return true;
+  return pathsOfWord(word, { folders }).some((path) => {
+    const bare = path.replace(/(?:\/[*?]+)+$/, "") || "/";
+    if (/^\/[^/]*$|^~$|^\.$|^[*?]+$|(?:^|\/)\.\.(?:\/|$)/.test(bare)) return true;
+    return start === bare || start.startsWith(`${bare}/`);
+  });
+}

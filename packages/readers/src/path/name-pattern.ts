@@ -1,0 +1,116 @@
+/**
+ * Patterns of file names, as a shell reads them: `*`, `?` and `[...]` within a segment, `\` before a plain character, and `**`
+ * as a segment for any number of segments. All files that a word may name are one pattern.
+ */
+
+/** A character of a segment: one character, any of some, or any number of any. */
+type Token = { readonly one: string } | { readonly some: string; readonly not: boolean } | "any" | "many";
+
+/** The pattern that matches exactly this text. */
+export function escapePattern(text: string): string {
+  return text.replace(/[\\*?[\]]/g, "\\$&");
+}
+
+/** The text, if the pattern matches one text only. */
+export function plainText(pattern: string): string | undefined {
+  let text = "";
+  for (const token of tokensOf(pattern)) {
+    if (typeof token === "string" || !("one" in token)) return undefined;
+    text += token.one;
+  }
+  return text;
+}
+
+/** The segments of a pattern. A slash ends one, also in brackets, as in a shell. */
+export function segmentsOf(pattern: string): readonly string[] {
+  return pattern.split("/");
+}
+
+/** May a name match both segments? A `*`, `?` or `[...]` at the start of the left one matches no leading dot. */
+export function segmentsMeet(left: string, right: string): boolean {
+  const [ours, theirs] = [tokensOf(left), tokensOf(right)];
+  const [first] = ours;
+  const [other] = theirs;
+  const isDot = typeof other === "object" && "one" in other && other.one === ".";
+  if (isDot && (first === undefined || typeof first === "string" || !("one" in first))) return false;
+  return meet(ours, theirs);
+}
+
+function tokensMeet(left: Token, right: Token): boolean {
+  if (typeof left === "string" || typeof right === "string") return true;
+  if ("one" in left) return accepts(right, left.one);
+  if ("one" in right) return accepts(left, right.one);
+  return left.not || right.not || [...left.some].some((character) => accepts(right, character));
+}
+
+function accepts(token: Exclude<Token, string>, character: string): boolean {
+  return "one" in token ? token.one === character : token.some.includes(character) !== token.not;
+}
+
+/** Is there a text that both match? Each pair of positions is visited once. */
+function meet(left: readonly Token[], right: readonly Token[]): boolean {
+  let row = reachSkipping(right, new Set([0]));
+  for (const token of left) {
+    const next = new Set<number>();
+    if (token === "many") for (let at = Math.min(...row); at <= right.length; at += 1) next.add(at);
+    for (const at of row) {
+      const other = right[at];
+      if (other === undefined) continue;
+      if (other === "many") next.add(at);
+      else if (token !== "many" && tokensMeet(token, other)) next.add(at + 1);
+    }
+    row = reachSkipping(right, next);
+    if (row.size === 0) return false;
+  }
+  return row.has(right.length);
+}
+
+/** These positions, and those after a `*` that stands for nothing. */
+function reachSkipping(tokens: readonly Token[], from: ReadonlySet<number>): Set<number> {
+  const reached = new Set(from);
+  for (const at of reached) if (tokens[at] === "many") reached.add(at + 1);
+  return reached;
+}
+
+/** Endings of source files: nobody calls a secret `.env.ts`. */
+const sources = new Set(
+  (
+    "ts tsx mts cts js jsx mjs cjs vue svelte py pyi go rs java kt scala rb php c h cc cpp hpp cs swift m css scss less html md " +
+    "mdx rst sql proto graphql"
+  ).split(" "),
+);
+
+/**
+ * The patterns of files that a program finds by its own pattern of names: unlike a shell, it lets `*` match a leading dot.
+ */
+export function namesByProgram(pattern: string): readonly string[] {
+  const [, ending] = /^\*\.(\w+)$/.exec(pattern) ?? [];
+  const isHiddenToo = /^[*?[]/.test(pattern) && !(ending !== undefined && sources.has(ending));
+  return isHiddenToo ? [pattern, `.${pattern}`] : [pattern];
+}
+
+/** The tokens of a segment. A bracket that is not closed is a plain character. */
+function tokensOf(segment: string): readonly Token[] {
+  const tokens: Token[] = [];
+  for (let at = 0; at < segment.length; at += 1) {
+    const character = segment.charAt(at);
+    if (character === "\\" && at + 1 < segment.length) tokens.push({ one: segment.charAt((at += 1)) });
+    else if (character === "*") tokens.push("many");
+    else if (character === "?") tokens.push("any");
+    else if (character === "[") {
+      const [raw, not, members] = /^\[([!^]?)(\]?(?:\\[^]|[^\]\\])*)\]/.exec(segment.slice(at)) ?? [];
+      if (raw === undefined || members === undefined) tokens.push({ one: character });
+      else {
+        tokens.push(readBracket(members, not !== ""));
+        at += raw.length - 1;
+      }
+    } else tokens.push({ one: character });
+  }
+  return tokens;
+}
+
+/** A range, or a class such as `[:alpha:]`, depends on the locale: it counts as any character. */
+function readBracket(members: string, not: boolean): Token {
+  const plain = members.replace(/\\([^])/g, "$1");
+  return /[^]-[^]|\[[:.=]/.test(members) ? "any" : { some: plain, not };
+}
