@@ -112,7 +112,6 @@ function textsOf(list: Value | undefined): readonly string[] {
 }
 
 function costOfLists(paths: Value | undefined, names: Value | undefined): number {
-  const length = (list: Value | undefined): number =>
-    (list as readonly Value[]).reduce<number>((sum, each) => sum + String(each).length + 1, 1);
+  const length = (list: Value | undefined): number => textsOf(list).reduce((sum, text) => sum + text.length + 1, 1);
   return length(paths) * length(names);
 }

@@ -32,6 +32,18 @@ interface Finding {
 
 const strictness: readonly Verdict[] = ["ALLOW", "ESCALATE", "BLOCK"];
 
+/** What the table says about one command of a text, or about a piece of its structure. */
+export interface CommandFinding extends Finding {
+  /** The command as it was read; empty for structure. */
+  readonly command: string;
+  readonly match: FormMatch | undefined;
+}
+
+/** What the table says about each command of a text, in order, and then about its structure. */
+export function judgeEach(reading: ShellReading, table: CommandTable, start: string): readonly CommandFinding[] {
+  return new TextJudge(reading, table, start).each();
+}
+
 /** Judges everything that a text runs. The strictest finding decides; of equal ones, that of a form. */
 export function judgeText(reading: ShellReading, table: CommandTable, start: string): TableAnswer {
   return new TextJudge(reading, table, start).answer();
@@ -58,15 +70,26 @@ class TextJudge {
 
   answer(): TableAnswer {
     const findings = [
+      ...this.#judgeStructure(),
       ...this.#reading.uses.map((use) => this.#judgeCommand(use)),
       ...this.#reading.redirects.flatMap((redirect) => this.#judgeRedirect(redirect)),
-      ...this.#judgeStructure(),
     ];
     const does = new Set(findings.flatMap((finding) => [...finding.does]));
     const worst = findings.reduce(stricter, { verdict: "ALLOW", reason: summary(does), form: "", does });
     const { verdict, form } = worst;
     const reason = verdict === "ALLOW" ? summary(does) : worst.reason;
     return { verdict, reason, form, does, reads: this.#reads, writes: this.#writes, trees: this.#trees };
+  }
+
+  each(): readonly CommandFinding[] {
+    const { uses, redirects } = this.#reading;
+    const commands = uses.map((use) => {
+      const match = this.#matchOf(use);
+      const command = [use.program, ...use.args.map(({ text }) => text)].join(" ");
+      return { ...this.#judgeCommand(use), command, match: isMisfit(match) ? undefined : match };
+    });
+    const rest = [...redirects.flatMap((redirect) => this.#judgeRedirect(redirect)), ...this.#judgeStructure()];
+    return [...commands, ...rest.map((finding) => ({ ...finding, command: "", match: undefined }))];
   }
 
   #formsOf(program: string): readonly Form[] {
@@ -106,8 +129,9 @@ class TextJudge {
     if (use.name.includes("/")) this.#noteLoose([this.#words.read(programWord(use), use)], use.folders);
     const [first, ...rest] = strict.map((each) => findingOf(each));
     if (first !== undefined) return rest.reduce(stricter, first);
-    if (isUnknownFolder) return unlisted(use, "its folder is known only when it runs");
-    if (isMisfit(match)) return unlisted(use, match.problem);
+    const isListed = this.#formsOf(use.name).length > 0;
+    if (isUnknownFolder) return unlisted(use, "its folder is known only when it runs", isListed);
+    if (isMisfit(match)) return unlisted(use, match.problem, isListed);
     return findingOf(match);
   }
 
@@ -200,9 +224,9 @@ function ask(reason: string): Finding {
   return { verdict: "ESCALATE", reason, form: "", does: new Set() };
 }
 
-function unlisted({ name, args }: CommandUse, problem: string): Finding {
+function unlisted({ name, args }: CommandUse, problem: string, isListed: boolean): Finding {
   const [first] = args;
-  const label = first !== undefined && /^[a-z][\w-]*$/.test(first.text) ? `${name} ${first.text}` : name;
+  const label = isListed && first !== undefined && /^[a-z][\w-]*$/.test(first.text) ? `${name} ${first.text}` : name;
   return ask(`\`${label}\`: ${problem}`);
 }
 

@@ -9,6 +9,7 @@ import {
   type WordShape,
 } from "../../../core/src/contract/function.ts";
 import { fits, pathsOfWord, textsOf, wordOfText, type ReadWord, type WordPlace } from "./word.ts";
+import { unknownFolder } from "../path/folder.ts";
 import { escapePattern, namesByProgram, plainText } from "../path/name-pattern.ts";
 import { dashFirst, say, splitCommand, type Misfit, type ReadOption } from "./split.ts";
 
@@ -64,21 +65,22 @@ export function matchWhole(form: Form, table: CommandTable, { args, place }: Com
   const isNeeded = form.needs.length === 0 || options.some(({ name }) => form.needs.includes(name));
   if (!isNeeded) return { at: 0, problem: `\`${form.needs.join("` or `")}\` is missing` };
   let folders = place.folders;
-  const named: [ReadWord, WordShape][] = [];
+  const named: PlacedWord[] = [];
   for (const { name, option, value } of options) {
     if (option.value === undefined || value === undefined) continue;
     const here = { ...place, folders };
     if (value.isMany || !fits(value, option.value, here))
       return { at: args.length, problem: `the value ${say(value)} of \`${name}\` is not ${describe(option.value)}` };
     if (option.value.role === "enters") folders = pathsOfWord(value, here);
-    named.push([value, option.value]);
+    named.push([value, option.value, here]);
   }
   const here = { ...place, folders };
   const assigned = assignWords(words, form.words, here);
   if ("problem" in assigned) return { at: args.length + assigned.at, problem: assigned.problem };
   const includes = includesOf(options);
-  const files = [...named, ...assigned].flatMap(([word, shape]) => filesOfWord(word, shape, { place: here, includes }));
-  const loose = [...named, ...assigned].flatMap(([word, shape]) => (isLoose(shape) ? [word] : []));
+  const placed = [...named, ...assigned.map(([word, shape]) => [word, shape, here] as const)];
+  const files = placed.flatMap(([word, shape, at]) => filesOfWord(word, shape, { place: at, includes }));
+  const loose = placed.flatMap(([word, shape]) => (isLoose(shape) ? [word] : []));
   const printsNames =
     form.prints === true || (form.prints || []).some((name) => options.some((each) => each.name === name));
   return { form, files, loose, words, option: undefined, includes, printsNames };
@@ -151,6 +153,7 @@ function pathspecFiles(word: ReadWord, role: Role, place: WordPlace): readonly N
   });
 }
 
+type PlacedWord = readonly [word: ReadWord, shape: WordShape, place: WordPlace];
 type AssignedWord = readonly [word: ReadWord, shape: WordShape];
 
 /** A position that takes one word, or any number of words. */
@@ -172,7 +175,11 @@ function assignWords(
     return word !== undefined && (shape.isRepeated || !word.isMany) && fits(word, shape, place);
   };
   const ends = endings(words.length, steps, takes);
-  if (ends[0]?.[0] !== true) return wordMisfit(words, positions, farthest(words.length, steps, takes));
+  if (ends[0]?.[0] !== true) {
+    const at = farthest(words.length, steps, takes);
+    const isLost = words[at] !== undefined && place.folders.includes(unknownFolder);
+    return isLost ? { at, problem: "its folder is known only when it runs" } : wordMisfit(words, positions, at);
+  }
   const assigned: AssignedWord[] = [];
   for (let [at, step] = [0, 0]; at < words.length;) {
     const [word, next] = [words[at], steps[step]];

@@ -155,9 +155,10 @@ const ref = new RegExp(`^${refName}(?:\\.{2,3}(?:${refName})?)?$`);
 const object = new RegExp(`^(?:${refName})?:(?!/)[^:]+$`);
 
 /** A pattern starts with a plain segment or `./`, so no file that it matches reads as an option. */
-function isFile({ values, isJoined, glob }: ReadWord): boolean {
+function isFile({ values, isJoined, glob, isAfterDash }: ReadWord): boolean {
   if (isJoined) return values !== undefined;
-  return values?.every((value) => value !== "" && !/^-/.test(value) && !(glob && /^[*?[]/.test(value))) === true;
+  const isOption = (value: string): boolean => value.startsWith("-") || (glob && /^[*?[]/.test(value));
+  return values?.every((value) => value !== "" && (isAfterDash === true || !isOption(value))) === true;
 }
 
 function isGenerated(path: string, { start, generated }: WordPlace): boolean {

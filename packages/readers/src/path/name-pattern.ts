@@ -40,7 +40,7 @@ function tokensMeet(left: Token, right: Token): boolean {
   if (typeof left === "string" || typeof right === "string") return true;
   if ("one" in left) return accepts(right, left.one);
   if ("one" in right) return accepts(left, right.one);
-  return left.not || right.not || [...left.some].some((character) => accepts(right, character));
+  return left.not || right.not || Array.from(left.some).some((character) => accepts(right, character));
 }
 
 function accepts(token: Exclude<Token, string>, character: string): boolean {

@@ -11,6 +11,7 @@ import { calls, type Command } from "../../../gate/src/cli/mod.ts";
 export function addWorkbenchCommands(program: Command): void {
   addFmt(program);
   addAnalyze(program);
+  addCommands(program);
   addSchema(program);
   addImportTools(program);
   addLsp(program);
@@ -49,6 +50,25 @@ function addAnalyze(program: Command): void {
         "\n\nExample:\n  svc-gate analyze contracts/payments.yaml",
     )
     .action(calls(async () => (await import("./analyze.ts")).analyzeCommand));
+}
+
+function addCommands(program: Command): void {
+  program
+    .command("commands")
+    .description(
+      "show how a table of commands reads a command line: the form of each command, or its first piece that is not listed",
+    )
+    .argument("<text>", "the command line")
+    .option("--contract <file>", "a mandate, a contract or a pack", "mandate.yaml")
+    .option("--folder <path>", "the folder in which the text starts; `.` is a folder without a name", ".")
+    .option("--json", "for programs", false)
+    .addHelpText(
+      "after",
+      "\nRules of the contract may still refuse the files that the command names." +
+        "\nExit code 0: the text was read. 2: the file does not compile, or has no table of commands." +
+        '\n\nExample:\n  svc-gate commands "git log -p src" --contract contracts/packs/git.yaml',
+    )
+    .action(calls(async () => (await import("./commands.ts")).commandsCommand));
 }
 
 function addSchema(program: Command): void {

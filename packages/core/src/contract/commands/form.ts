@@ -1,5 +1,6 @@
 import type { Verdict } from "../../wire/mod.ts";
 import type { Span } from "../text/diagnostic.ts";
+import type { YamlScalar } from "../text/yaml.ts";
 
 /**
  * What a command does: it reads, writes, runs code of the workspace, contacts another machine, or destroys what may exist
@@ -136,4 +137,24 @@ export interface CommandTable {
   readonly generated: readonly string[];
   /** Variables that a command may set. */
   readonly variables: ReadonlySet<string>;
+}
+
+/** A pack as written, and the same parts of a contract's `commands`. */
+export interface PackDocument {
+  readonly name: string;
+  readonly forms: readonly Form[];
+  readonly programs: ReadonlyMap<string, ProgramShape>;
+  readonly generated: readonly string[];
+  readonly variables: readonly string[];
+}
+
+/** The `commands` of a contract as written. */
+export interface CommandsDocument {
+  /** The files of the packs that it takes. */
+  readonly from: readonly YamlScalar[];
+  /** Names of forms that are ALLOW, and are left out. */
+  readonly without: readonly YamlScalar[];
+  /** Names of stricter forms that are left out. */
+  readonly weaken: readonly YamlScalar[];
+  readonly own: PackDocument;
 }

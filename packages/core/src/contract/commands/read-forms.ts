@@ -11,19 +11,11 @@ import {
   type FormOption,
   type Kind,
   type OptionStyle,
+  type PackDocument,
   type ProgramShape,
   type WordPosition,
 } from "./form.ts";
 import { isProblem, parseOption, parsePosition, parseShape, type ShapeProblem } from "./shapes.ts";
-
-/** A pack as written, and the same parts of a contract's `commands`. */
-export interface PackDocument {
-  readonly name: string;
-  readonly forms: readonly Form[];
-  readonly programs: ReadonlyMap<string, ProgramShape>;
-  readonly generated: readonly string[];
-  readonly variables: readonly string[];
-}
 
 /** Reads the parts that a pack and a contract's `commands` share. */
 export function readTable(reader: PartReader, map: YamlMap, name: string): PackDocument {
@@ -174,7 +166,8 @@ function checkWords(report: ReportForm, label: string, { options, words, needs }
 
 function readEffects(reader: PartReader, map: YamlMap): readonly Effect[] {
   return reader.texts(map, "does").flatMap(({ text, span }) => {
-    if ((effects as readonly string[]).includes(text)) return [text as Effect];
+    const effect = effects.find((each) => each === text);
+    if (effect !== undefined) return [effect];
     reader.report.add("form", span, `\`${text}\` is not an effect`, `effects are ${effects.join(", ")}`);
     return [];
   });

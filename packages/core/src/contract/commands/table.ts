@@ -1,20 +1,9 @@
 import { didYouMean } from "../../wire/mod.ts";
-import type { Report, Span } from "../text/diagnostic.ts";
+import type { Report } from "../text/diagnostic.ts";
 import type { PartReader } from "../text/part-reader.ts";
 import type { YamlMap, YamlScalar } from "../text/yaml.ts";
-import { nameOfForm, type CommandTable, type Form } from "./form.ts";
-import { readTable, type PackDocument } from "./read-forms.ts";
-
-/** The `commands` of a contract as written. */
-export interface CommandsDocument {
-  readonly span: Span;
-  readonly from: readonly YamlScalar[];
-  /** Names of forms that are ALLOW, and are left out. */
-  readonly without: readonly YamlScalar[];
-  /** Names of stricter forms that are left out. */
-  readonly weaken: readonly YamlScalar[];
-  readonly own: PackDocument;
-}
+import { nameOfForm, type CommandsDocument, type CommandTable, type Form, type PackDocument } from "./form.ts";
+import { readTable } from "./read-forms.ts";
 
 /** Reads the `commands` of a contract. */
 export function readCommands(reader: PartReader, map: YamlMap, name: string): CommandsDocument {
@@ -24,7 +13,6 @@ export function readCommands(reader: PartReader, map: YamlMap, name: string): Co
     return (inner && reader.requireText(inner, "form", "a form under `weaken`")) ?? [];
   });
   return {
-    span: map.span,
     from: reader.readTextList(map, "from"),
     without: reader.readTextList(map, "without"),
     weaken,
@@ -81,7 +69,7 @@ const names = new Map<string, string>();
 
 /** A name for the table in this process. Two tables have one name only if every call gets the same answer. */
 export function nameOfTable({ forms, programs, generated, variables }: CommandTable): string {
-  const plain = forms.map(({ span: _, does, ...form }) => ({ ...form, does: [...does] }));
+  const plain = forms.map((form) => ({ ...form, span: undefined, does: [...form.does] }));
   const text = JSON.stringify([plain, [...programs], generated, [...variables]]);
   return names.getOrInsertComputed(text, () => `table ${names.size + 1}`);
 }

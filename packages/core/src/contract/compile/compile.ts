@@ -1,8 +1,7 @@
 import { bad, didYouMean, good, nearest, pathNames, type Result } from "../../wire/mod.ts";
-import type { CommandTable } from "../commands/form.ts";
+import type { CommandsDocument, CommandTable, PackDocument } from "../commands/form.ts";
 import { besideFile, isPack } from "../commands/pack-name.ts";
-import type { PackDocument } from "../commands/read-forms.ts";
-import { linkCommands, type CommandsDocument } from "../commands/table.ts";
+import { linkCommands } from "../commands/table.ts";
 import { readAliases } from "./aliases.ts";
 import { memberPath } from "./reads.ts";
 import { fieldAt, pathsOf, readSettings, TermsReader, type ApprovalSettings } from "./terms.ts";
@@ -43,6 +42,8 @@ export interface PolicySet {
   /** The members that are separate parts of the evidence. */
   readonly sensitive: SensitiveNames;
   readonly approvals: ApprovalSettings;
+  /** The tables of commands, by contract. */
+  readonly tables: ReadonlyMap<string, CommandTable>;
   /** The functions that its conditions call. */
   readonly functions: ReadonlySet<ContractFunction>;
 }
@@ -265,6 +266,7 @@ function link({ files, mandate, contracts, report, options }: Sources): PolicySe
     counters: compilers.flatMap((compiler) => [...compiler.counters.values(), ...compiler.reserved.values()]),
     sensitive: nothingSensitive,
     approvals: readSettings(mandate?.approvals, report),
+    tables: new Map(contracts.flatMap(({ document, table }) => (table === undefined ? [] : [[document.name, table]]))),
     functions: new Set(compilers.flatMap((compiler) => [...compiler.calls])),
   };
 }

@@ -1,5 +1,5 @@
 import type { Verdict } from "../../wire/mod.ts";
-import type { CommandsDocument } from "../commands/table.ts";
+import type { CommandsDocument } from "../commands/form.ts";
 import type { SourceFile, Span } from "./diagnostic.ts";
 import type { ReasonSyntax } from "./reason.ts";
 import type { Syntax } from "./syntax.ts";

@@ -1,5 +1,6 @@
-import { readTable, type PackDocument } from "../commands/read-forms.ts";
-import { readCommands, type CommandsDocument } from "../commands/table.ts";
+import type { CommandsDocument, PackDocument } from "../commands/form.ts";
+import { readTable } from "../commands/read-forms.ts";
+import { readCommands } from "../commands/table.ts";
 import { Report, type SourceFile, type Span } from "./diagnostic.ts";
 import type {
   ApprovalDocument,

@@ -31,8 +31,22 @@ export async function loadContracts(
       ? compileContracts([source], { ...options, open: (name) => openRelative(file, relative(dirname(called), name)) })
       : compileMandate(source, (name) => openRelative(file, name), options),
   );
-  if (compiled.ok) return compiled;
-  return bad(compiled.problem.map((each) => besideMandate(each, called)));
+  const problems = compiled.ok ? await wrongExamples(compiled.value) : compiled.problem;
+  if (compiled.ok && problems.length === 0) return compiled;
+  return bad(problems.map((each) => besideMandate(each, called)));
+}
+
+/** The examples of forms that the tables of commands answer otherwise. */
+async function wrongExamples({ tables }: PolicySet): Promise<readonly Diagnostic[]> {
+  if (tables.size === 0) return [];
+  const { findWrongExamples } = await import("../../../../readers/src/commands/mod.ts");
+  const found = await Promise.all([...tables.values()].map(findWrongExamples));
+  return found.flat().map(({ form, message }) => ({
+    code: "form",
+    span: form.span,
+    message,
+    hint: "correct the example or the form; `svc-gate commands` shows how a text is read",
+  }));
 }
 
 /** Returns a defect with a path that a person can open. The names in a policy's text are relative to the mandate. */

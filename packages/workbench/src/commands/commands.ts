@@ -1,0 +1,98 @@
+import { basename } from "node:path";
+import { EvaluationError, isPack, type CommandTable } from "../../../core/src/contract/function.ts";
+import { explainCommands, type CommandFinding, type TableAnswer } from "../../../readers/src/commands/mod.ts";
+import { compileContracts, position } from "../../../readers/src/contract.ts";
+import { BadInput, readText, type Outcome } from "../../../gate/src/cli/mod.ts";
+import { badInput, loadContracts } from "../../../svc-gate/src/contract-files.ts";
+
+export interface CommandsOptions {
+  readonly contract: string;
+  readonly folder: string;
+  readonly json: boolean;
+}
+
+/** `svc-gate commands`: prints how a table of commands reads a command line. */
+export async function commandsCommand(text: string, { contract, folder, json }: CommandsOptions): Promise<Outcome> {
+  const compiled = await loadTables(contract);
+  if (!compiled.ok) return badInput(compiled.problem, json);
+  const { tables } = compiled.value;
+  if (tables.size === 0)
+    throw new BadInput(
+      `${contract} has no contract with \`commands\`: name a contract that has them, or a pack, with --contract`,
+    );
+  const shown = await Promise.all([...tables].map(([name, table]) => showTable(name, table, { text, folder, json })));
+  return { exitCode: 0, text: json ? JSON.stringify(shown) : shown.join("\n\n"), forPrograms: json };
+}
+
+async function loadTables(file: string): ReturnType<typeof loadContracts> {
+  const text = await readText(file);
+  if (!isPack(text)) return loadContracts(file);
+  const name = basename(file);
+  const contract = `contract: pack\ncommands: { from: [${JSON.stringify(name)}] }\ntools: {}\n`;
+  return compileContracts([
+    { name: "pack", text: contract },
+    { name, text },
+  ]);
+}
+
+interface TextPlace {
+  readonly text: string;
+  readonly folder: string;
+  readonly json: boolean;
+}
+
+async function showTable(name: string, table: CommandTable, { text, folder, json }: TextPlace): Promise<unknown> {
+  try {
+    const { answer, findings } = await explainCommands(text, table, folder);
+    return json ? asJson(name, answer, findings) : asText(name, answer, findings);
+  } catch (error) {
+    if (!(error instanceof EvaluationError)) throw error;
+    return json ? { contract: name, error: error.message } : `${name}: BLOCK\n  ${error.message}`;
+  }
+}
+
+function asText(name: string, answer: TableAnswer, findings: readonly CommandFinding[]): string {
+  const lines = [`${name}: ${answer.verdict}, because ${answer.reason}`];
+  for (const { command, verdict, reason, match, form } of findings) {
+    if (verdict === "ALLOW" && match === undefined) continue;
+    lines.push("", `  ${command === "" ? "(the text)" : command}`);
+    lines.push(`    ${verdict}${verdict === "ALLOW" ? "" : `: ${reason}`}`);
+    if (verdict !== "ALLOW" && form !== "") lines.push(`    form   ${form}`);
+    else if (match !== undefined) {
+      const { file, from } = match.form.span;
+      lines.push(`    form   ${match.form.run.join(" ")} (${file.name}:${position(file, from).line})`);
+    }
+  }
+  const lists = [
+    ["does", answer.does],
+    ["reads", answer.reads],
+    ["writes", answer.writes],
+    ["trees", answer.trees],
+  ] as const;
+  lines.push(
+    "",
+    ...lists.flatMap(([label, values]) =>
+      values.size === 0 ? [] : [`  ${label.padEnd(6)} ${[...values].join(", ")}`],
+    ),
+  );
+  return lines.join("\n").trimEnd();
+}
+
+function asJson(name: string, answer: TableAnswer, findings: readonly CommandFinding[]): object {
+  const { does, reads, writes, trees, ...rest } = answer;
+  const commands = findings.map(({ command, verdict, reason, form, match }) => ({
+    command,
+    verdict,
+    reason,
+    form: form === "" ? (match?.form.run.join(" ") ?? "") : form,
+  }));
+  return {
+    contract: name,
+    ...rest,
+    does: [...does],
+    reads: [...reads],
+    writes: [...writes],
+    trees: [...trees],
+    commands,
+  };
+}

@@ -1,0 +1,168 @@
+/**
+ * Goal: a form permits exactly what it lists, and a stricter form matches by one sign. Method: a small table, and texts with
+ * the answer that a person who reads the table would give. A matcher with a planted fault must change an answer.
+ */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { answerTo, problemsOf, tableOf } from "./kit.ts";
+
+const table = tableOf(`
+programs:
+  git: { options: [--no-pager, -C enters FOLDER] }
+  find: { style: single }
+  tar: { style: bare }
+generated: [dist, "**/node_modules"]
+variables: [CI]
+forms:
+  - { run: cat, options: [-n, -b], words: [-- ?, reads FILE +], does: reads }
+  - { run: head, options: [-n | --lines NUMBER, -NUMBER, --color (always | never)], words: reads FILE *, does: reads }
+  - { run: grep, options: [-i, -n, -A NUMBER], words: [-- ?, TEXT, reads FILE *], does: reads }
+  - { run: grep, needs: [-r], options: [like grep, -r, --include INCLUDE], words: [TEXT, reads TREE * or .], does: reads }
+  - { run: find, options: [-name INCLUDE, -type f | d, -not, -exec COMMAND], words: lists TREE * or ., does: reads, prints: names }
+  - { run: "xargs|env|timeout|sh", words: COMMAND, does: runs }
+  - { run: env, unless: { words: COMMAND }, does: reads, verdict: BLOCK, reason: prints the environment }
+  - { run: echo, words: ANY *, does: reads }
+  - { run: cd, words: reads FOLDER, does: reads }
+  - { run: cp, words: [reads FILE +, writes PATH], does: writes }
+  - { run: rm, options: [-f], words: writes PATH +, does: writes }
+  - { run: rm, needs: [-r], options: [-r, -f], words: writes GENERATED +, does: writes }
+  - { run: rm, marked: [-r, --recursive], unless: { words: writes GENERATED + }, does: destroys, reason: "deletes {words}" }
+  - { run: rm, marked: [-r, --recursive], any: ROOT, does: destroys, verdict: BLOCK, reason: "may delete everything" }
+  - { run: git log, options: [-n NUMBER, --stat], words: [REF *, -- ?, reads PATHSPEC *], does: reads }
+  - { run: git show, words: reads OBJECT, does: reads }
+  - { run: git commit, options: [-m TEXT, -a], does: writes }
+  - { run: git push, words: [NAME ?, REF *], does: sends, reason: "sends commits to {word.1}" }
+  - { run: git push, marked: [-f, --force], does: [sends, destroys], verdict: BLOCK, reason: "\`{option}\` overwrites branches" }
+  - { run: git apply, does: writes, writes: unseen, reason: changes files that the patch names }
+  - { run: npm run, words: [build | test, -- ?, ARGS *], does: runs }
+  - { run: curl, words: URL, does: sends, reason: "asks {word.1}" }
+  - { run: tar, needs: [-c], options: [-c, -z, -f writes PATH], words: reads TREE +, does: writes }
+`);
+
+type Row = readonly [verdict: string, text: string, reason?: string];
+
+const rows: readonly Row[] = [
+  // options: one by one, in bundles, with attached values
+  ["ALLOW", "cat -n a.txt"],
+  ["ALLOW", "cat -nb a.txt"],
+  ["ESCALATE", "cat -nx a.txt", "the option `-x` is not listed"],
+  ["ESCALATE", "cat --number a.txt", "the option `--number` is not listed"],
+  ["ALLOW", "head -n 5 a.txt"],
+  ["ALLOW", "head -n5 a.txt"],
+  ["ALLOW", "head -5 a.txt"],
+  ["ALLOW", "head --lines=5 a.txt"],
+  ["ALLOW", "head --lines 5 a.txt"],
+  ["ESCALATE", "head -n x a.txt", "the value `x` of `-n` is not a NUMBER"],
+  ["ESCALATE", "head -n", "the option `-n` has no value"],
+  ["ALLOW", "head --color=always a.txt"],
+  ["ALLOW", "head --color a.txt"],
+  ["ESCALATE", "head --color=odd a.txt", "not one of always, never"],
+  ["ESCALATE", "head a.txt --odd", "the option `--odd` is not listed"],
+  ["ALLOW", "cat -- -odd-name"],
+  // words in order
+  ["ESCALATE", "cat", "a word is missing"],
+  ["ALLOW", "grep x a.txt b.txt"],
+  ["ALLOW", "cp a b c"],
+  ["ESCALATE", "cp a", "a word is missing"],
+  ["ALLOW", "git log main -- src"],
+  ["ALLOW", "git -C sub log"],
+  ["ESCALATE", "git log -C sub", "the option `-C` is not listed"],
+  ["ESCALATE", "git odd", "`odd` is not listed here"],
+  ["ALLOW", "npm run build -- --watch x"],
+  ["ESCALATE", "npm run deploy", "`deploy` is not one of build, test"],
+  ["ESCALATE", "npm run build --prefix /other", "the option `--prefix` is not listed"],
+  ["ALLOW", "tar czf a.tgz src"],
+  // kinds
+  ["ALLOW", "git show HEAD:src/a.ts"],
+  ["ESCALATE", "git show HEAD", "is not a OBJECT"],
+  ["ESCALATE", "git push +main", "sends commits to `+main`"],
+  ["ESCALATE", "cat ''", "is not"],
+  ["ESCALATE", "grep @x a.txt", "is not"],
+  // stricter forms match openly
+  ["ESCALATE", "git push", "sends commits to"],
+  ["ESCALATE", "git push origin main", "sends commits to `origin`"],
+  ["BLOCK", "git push -f", "`-f` overwrites"],
+  ["BLOCK", "git push --for origin", "`--force` overwrites"],
+  ["BLOCK", "git push -uf origin", "`-f` overwrites"],
+  ["BLOCK", "git push origin --force=x --odd", "`--force` overwrites"],
+  ["BLOCK", "git -C sub push -f", "`-f` overwrites"],
+  ["ESCALATE", "git apply a.patch", "changes files that the patch names"],
+  ["ESCALATE", "curl https://a.example/x", "asks `https://a.example/x`"],
+  // removals
+  ["ALLOW", "rm a.txt"],
+  ["ALLOW", "rm -rf dist packages/a/node_modules"],
+  ["ESCALATE", "rm -rf src", "deletes `src`"],
+  ["ESCALATE", "rm -rf dist src", "deletes"],
+  ["BLOCK", "rm -rf /", "may delete everything"],
+  ["BLOCK", "rm -rf ~", "may delete everything"],
+  ["BLOCK", "rm -rf /srv/app", "may delete everything"],
+  ["BLOCK", "rm -rf /srv", "may delete everything"],
+  ["BLOCK", "rm -rf .", "may delete everything"],
+  ["BLOCK", "rm -rf ..", "may delete everything"],
+  ["BLOCK", "rm -rf *", "may delete everything"],
+  ["BLOCK", 'rm -rf "$X"/*', "may delete everything"],
+  ["BLOCK", "rm -r --odd $X", "may delete everything"],
+  ["BLOCK", "cd src && rm -rf ..", "may delete everything"],
+  // the strictest command of a text decides
+  ["ESCALATE", "cat a.txt | odd", "`odd`: it is not listed"],
+  ["BLOCK", "cat a.txt; git push; git push -f", "`-f` overwrites"],
+  ["BLOCK", "sh -c 'git push -f'", "`-f` overwrites"],
+  ["ALLOW", "timeout 5 cat a.txt"],
+  ["ESCALATE", "timeout 5 odd", "`odd`: it is not listed"],
+  // what nobody lists
+  ["ESCALATE", "odd a", "`odd`"],
+  ["BLOCK", "env", "prints the environment"],
+  ["BLOCK", "env | grep x", "prints the environment"],
+  ["ALLOW", "CI=1 cat a.txt"],
+  ["ESCALATE", "ODD=1 cat a.txt", "the variable `ODD` is not listed"],
+  ["ESCALATE", "CI=$X cat a.txt", "the value of the variable `CI`"],
+  ["ESCALATE", "f() { cat a.txt; }; f", "the text defines the function `f`"],
+  ["ESCALATE", "cat a.txt &", "stays in the background"],
+  ["ESCALATE", "cat <<< $X", "known only when it runs"],
+  ["error", "eval $X", "in doubt"],
+];
+
+suite("forms", () => {
+  for (const [verdict, text, reason = ""] of rows)
+    test(`${text} is ${verdict}`, async () => {
+      const answer = await answerTo(text, table);
+      assert.equal(answer.verdict, verdict, answer.reason);
+      assert.ok(answer.reason.includes(reason), answer.reason);
+    });
+});
+
+/** Mistakes of authors, and a part of what the compiler says. */
+const mistakes: readonly (readonly [forms: string, problem: string])[] = [
+  ["{ run: a }", "does not say what it does"],
+  ["{ does: reads }", "a form has no `run:`"],
+  ["{ run: a, does: odd }", "`odd` is not an effect"],
+  ["{ run: a, does: sends }", "needs a reason"],
+  ["{ run: a, does: destroys, verdict: ALLOW }", "sends or destroys, so it is not ALLOW"],
+  ["{ run: a, does: reads, marked: [-x] }", "is ALLOW, so it has no `marked`"],
+  ["{ run: a, does: reads, words: FILE }", "`FILE` needs a role"],
+  ["{ run: a, does: reads, words: reads TEXT }", "names no file, so it has no role"],
+  ["{ run: a, does: reads, words: reads FILES }", "is not a kind of word"],
+  ["{ run: a, does: reads, words: ANY }", "permits any word"],
+  ["{ run: a, does: reads, words: [ARGS *, TEXT] }", "a word follows all words"],
+  ["{ run: a, does: reads, words: [TEXT ?, reads FILE *] }", "lets a file pass as a `TEXT`"],
+  ["{ run: a, does: reads, options: [-e SED], words: reads FILE * }", "lets a script pass as a file"],
+  ["{ run: a, does: reads, needs: [-x] }", "needs `-x`, which is not under `options`"],
+  ["{ run: a, does: reads, options: [like b] }", "no form `b` is above this one"],
+  ["{ run: a, does: reads, options: [x y z] }", "is not an option"],
+  ["{ run: a, does: writes, writes: all }", "the only value of `writes` is `unseen`"],
+  ["{ run: a -x, does: sends, reason: r }", "has an option in `run`"],
+];
+
+test("the compiler reports each mistake of a form with its reason", () => {
+  for (const [form, problem] of mistakes) {
+    const found = problemsOf(`forms:\n  - ${form}`);
+    assert.ok(
+      found.some((each) => each.includes(problem)),
+      `${form}: ${found.join("; ")}`,
+    );
+  }
+});
+
+test("positive control: a form without a mistake has no problem", () => {
+  assert.deepEqual(problemsOf("forms:\n  - { run: a, options: [-x], words: reads FILE *, does: reads }"), []);
+});
