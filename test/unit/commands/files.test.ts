@@ -92,7 +92,10 @@ const rows: readonly (readonly [text: string, expected: Expected])[] = [
   ["ls -R src", { verdict: "ESCALATE" }],
   ["ls src", { trees: [], reads: ["/srv/app/src"] }],
   // words that no form explains count as read and written
-  ["odd a --out=b x:c y@d -ee", { verdict: "ESCALATE", writes: ["/srv/app/a", "/srv/app/b", "/srv/app/c", "/srv/app/d"] }],
+  [
+    "odd a --out=b x:c y@d -ee",
+    { verdict: "ESCALATE", writes: ["/srv/app/a", "/srv/app/b", "/srv/app/c", "/srv/app/d"] },
+  ],
   ["node a.mjs --out=b", { reads: ["/srv/app/a.mjs", "/srv/app/b"], writes: ["/srv/app/b"] }],
   ["cat $X/.ssh/id_rsa", { verdict: "ESCALATE", reads: ["**/.ssh/id_rsa"] }],
   ["cat .ssh/$X", { verdict: "ESCALATE", reads: ["/srv/app/.ssh"] }],

@@ -53,6 +53,7 @@ interface Node {
 const schemas = {
   contract: JSON.parse(read("spec/schemas/contract.schema.json")) as Node,
   mandate: JSON.parse(read("spec/schemas/mandate.schema.json")) as Node,
+  pack: JSON.parse(read("spec/schemas/pack.schema.json")) as Node,
   test: JSON.parse(read("spec/schemas/test.schema.json")) as Node,
 };
 type Kind = keyof typeof schemas;
@@ -67,6 +68,7 @@ const ajv = new Ajv2020({
 const validators: Readonly<Record<Kind, ValidateFunction>> = {
   contract: ajv.compile(schemas.contract),
   mandate: ajv.compile(schemas.mandate),
+  pack: ajv.compile(schemas.pack),
   test: ajv.compile(schemas.test),
 };
 
@@ -78,6 +80,7 @@ function problems(kind: Kind, text: string): readonly string[] {
 
 function kindOf(path: string, text: string): Kind {
   if (path.endsWith(".test.yaml")) return "test";
+  if (/^pack:/m.test(text)) return "pack";
   return /^mandate:/m.test(text) ? "mandate" : "contract";
 }
 
@@ -172,7 +175,7 @@ suite("the keys in the schemas", () => {
   /** The branch of a choice that is a map. */
   const map = (node: Node | undefined): Node | undefined =>
     node?.anyOf?.find(({ properties }) => properties !== undefined);
-  const { contract, mandate, test: tests } = schemas;
+  const { contract, mandate, pack, test: tests } = schemas;
   const defs = contract.$defs ?? {};
   const testDefs = tests.$defs ?? {};
   const table: readonly (readonly [what: string, node: Node | undefined, wanted: readonly string[]])[] = [
@@ -184,6 +187,12 @@ suite("the keys in the schemas", () => {
     ["otherwise", map(defs["tool"]?.properties?.["otherwise"]), documentKeys.outcome],
     ["a limit", map(defs["limit"]), documentKeys.limit],
     ["a schema", map(defs["schema"]), keywords],
+    ["a pack", pack, documentKeys.pack],
+    ["the commands of a contract", contract.properties?.["commands"], documentKeys.commands],
+    ["a form", defs["form"], documentKeys.form],
+    ["a program", defs["program"], documentKeys.program],
+    ["an exception", defs["exception"], documentKeys.exception],
+    ["a form that is left out", defs["weaker"], documentKeys.weaker],
     ["a mandate", mandate, documentKeys.mandate],
     ["a contract in a mandate", map(mandate.$defs?.["entry"]), documentKeys.entry],
     ["a test file", tests, fileKeys],

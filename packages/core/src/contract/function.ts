@@ -18,7 +18,7 @@ export {
   type WordPosition,
   type WordShape,
 } from "./commands/form.ts";
-export { isPack } from "./commands/pack-name.ts";
+export { contractOfPack, isPack } from "./commands/pack-name.ts";
 export { ownFunctions } from "./functions/functions.ts";
 export { library } from "./value/library.ts";
 export { compilePattern, type Pattern, type PatternProblem } from "./value/pattern.ts";

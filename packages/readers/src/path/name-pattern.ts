@@ -72,11 +72,11 @@ function reachSkipping(tokens: readonly Token[], from: ReadonlySet<number>): Set
   return reached;
 }
 
-/** Endings of source files: nobody calls a secret `.env.ts`. */
+/** Endings of code and of what compilers write: nobody calls a secret `.env.ts`. */
 const sources = new Set(
   (
     "ts tsx mts cts js jsx mjs cjs vue svelte py pyi go rs java kt scala rb php c h cc cpp hpp cs swift m css scss less html md " +
-    "mdx rst sql proto graphql"
+    "mdx rst sql proto graphql pyc pyo class o"
   ).split(" "),
 );
 

@@ -1,8 +1,7 @@
-import { basename } from "node:path";
-import { EvaluationError, isPack, type CommandTable } from "../../../core/src/contract/function.ts";
+import { EvaluationError, type CommandTable } from "../../../core/src/contract/function.ts";
 import { explainCommands, type CommandFinding, type TableAnswer } from "../../../readers/src/commands/mod.ts";
-import { compileContracts, position } from "../../../readers/src/contract.ts";
-import { BadInput, readText, type Outcome } from "../../../gate/src/cli/mod.ts";
+import { position } from "../../../readers/src/contract.ts";
+import { BadInput, type Outcome } from "../../../gate/src/cli/mod.ts";
 import { badInput, loadContracts } from "../../../svc-gate/src/contract-files.ts";
 
 export interface CommandsOptions {
@@ -13,7 +12,7 @@ export interface CommandsOptions {
 
 /** `svc-gate commands`: prints how a table of commands reads a command line. */
 export async function commandsCommand(text: string, { contract, folder, json }: CommandsOptions): Promise<Outcome> {
-  const compiled = await loadTables(contract);
+  const compiled = await loadContracts(contract);
   if (!compiled.ok) return badInput(compiled.problem, json);
   const { tables } = compiled.value;
   if (tables.size === 0)
@@ -22,17 +21,6 @@ export async function commandsCommand(text: string, { contract, folder, json }: 
     );
   const shown = await Promise.all([...tables].map(([name, table]) => showTable(name, table, { text, folder, json })));
   return { exitCode: 0, text: json ? JSON.stringify(shown) : shown.join("\n\n"), forPrograms: json };
-}
-
-async function loadTables(file: string): ReturnType<typeof loadContracts> {
-  const text = await readText(file);
-  if (!isPack(text)) return loadContracts(file);
-  const name = basename(file);
-  const contract = `contract: pack\ncommands: { from: [${JSON.stringify(name)}] }\ntools: {}\n`;
-  return compileContracts([
-    { name: "pack", text: contract },
-    { name, text },
-  ]);
 }
 
 interface TextPlace {

@@ -21,7 +21,9 @@ export function addWorkbenchCommands(program: Command): void {
 function addFmt(program: Command): void {
   program
     .command("fmt")
-    .description("reformat contracts, mandates and test files in the standard layout; comments and meaning are kept")
+    .description(
+      "reformat contracts, mandates, packs and test files in the standard layout; comments and meaning are kept",
+    )
     .argument("[files...]", "files, or folders of them; `-` reads standard input and prints", ["."])
     .option("--check", "change nothing, but list the files that would change", false)
     .addHelpText(
@@ -74,8 +76,8 @@ function addCommands(program: Command): void {
 function addSchema(program: Command): void {
   program
     .command("schema")
-    .description("print the JSON Schema of a kind of file, for editors: contract, mandate or test")
-    .argument("<kind>", "contract, mandate or test")
+    .description("print the JSON Schema of a kind of file, for editors: contract, mandate, pack or test")
+    .argument("<kind>", "contract, mandate, pack or test")
     .addHelpText(
       "after",
       "\nA file names it in its first line:\n  # yaml-language-server: $schema=.svc-gate/contract.schema.json" +
@@ -126,7 +128,7 @@ function addImportTools(program: Command): void {
 function addLsp(program: Command): void {
   program
     .command("lsp")
-    .description("run a language server for contracts, mandates and test files, on standard input and output")
+    .description("run a language server for contracts, mandates, packs and test files, on standard input and output")
     .option("--stdio", "the only transport; editors pass it by convention", true)
     .addHelpText("after", "\ndocs/guides/editor.md describes how editors start it.")
     .action(calls(async () => (await import("./lsp/command.ts")).lspCommand));

@@ -1,6 +1,15 @@
+import type { SourceFile } from "../text/diagnostic.ts";
+
 /** Is the text a pack, rather than a contract or a mandate? */
 export function isPack(text: string): boolean {
   return /^pack\s*:/m.test(text) && !/^(?:contract|mandate)\s*:/m.test(text);
+}
+
+/** A contract that takes a pack and has no tools: to compile the pack alone. */
+export function contractOfPack({ name }: SourceFile): SourceFile {
+  const file = name.slice(name.lastIndexOf("/") + 1);
+  const text = `contract: pack\ncommands: { from: [${JSON.stringify(file)}] }\ntools: {}\n`;
+  return { name: besideFile(name, "pack"), text };
 }
 
 /** The name of a file that another file names, relative to its folder. */

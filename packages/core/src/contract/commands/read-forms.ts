@@ -1,7 +1,7 @@
 import type { Verdict } from "../../wire/mod.ts";
 import type { PartReader } from "../text/part-reader.ts";
 import type { Span } from "../text/diagnostic.ts";
-import { itemsOf, type YamlMap, type YamlNode, type YamlScalar } from "../text/yaml.ts";
+import { type YamlMap, type YamlNode, type YamlScalar } from "../text/yaml.ts";
 import {
   effects,
   optionStyles,
@@ -89,7 +89,7 @@ function readFormWithoutRun(
     source,
     options: readOptions(reader, map, "options", before),
     words: readPositions(reader, map),
-    needs: reader.texts(map, "needs").map(({ text }) => text),
+    needs: readList(reader, map, "needs").map(({ text }) => text),
     marked: readOptions(reader, map, "marked", before),
     any: any && checked(reader, any, parseShape(any.text)),
     unless: readException(reader, map),
@@ -198,9 +198,17 @@ function readPrints(reader: PartReader, map: YamlMap): boolean | readonly string
   return options === undefined ? whole !== undefined : options.split("|").map((each) => each.trim());
 }
 
+/** A list, or one text with commas between its items. */
+function readList(reader: PartReader, map: YamlMap, key: string): readonly YamlScalar[] {
+  const value = map.entries.get(key)?.value;
+  if (value?.kind !== "scalar") return reader.texts(map, key);
+  const items = value.text.split(",").map((text) => ({ ...value, text: text.trim(), value: text.trim() }));
+  return items.filter(({ text }) => text !== "");
+}
+
 /** The options of a list. `like git log` takes those of a form above. */
 function readOptions(reader: PartReader, map: YamlMap, key: string, before: readonly Form[]): readonly FormOption[] {
-  return reader.texts(map, key).flatMap((scalar) => {
+  return readList(reader, map, key).flatMap((scalar) => {
     const [, other] = /^like (.+)$/.exec(scalar.text) ?? [];
     if (other === undefined) return checked(reader, scalar, parseOption(scalar.text)) ?? [];
     const form = before.find(({ run }) => run.join(" ") === other);
@@ -216,10 +224,8 @@ function readOptions(reader: PartReader, map: YamlMap, key: string, before: read
 }
 
 function readPositions(reader: PartReader, map: YamlMap, key = "words"): readonly WordPosition[] {
-  const items = itemsOf(map.entries.get(key)?.value);
-  const words = reader
-    .texts(map, key, items)
-    .flatMap((scalar) => checked(reader, scalar, parsePosition(scalar.text)) ?? []);
+  const items = readList(reader, map, key);
+  const words = items.flatMap((scalar) => checked(reader, scalar, parsePosition(scalar.text)) ?? []);
   const at = words.findIndex(({ kind }) => kind === "ARGS" || kind === "COMMAND");
   if (at >= 0 && at < words.length - 1)
     reader.report.add(

@@ -10,6 +10,7 @@ import {
   type SourceFile,
 } from "../../../../core/src/contract/mod.ts";
 import { compileContracts, compileMandate, recompile, type CompileOptions } from "../../../../readers/src/compile.ts";
+import { contractOfPack, isPack } from "../../../../core/src/contract/function.ts";
 import type { Rows } from "../../ledger/mod.ts";
 import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
 import { NoSuchFile, whyNot } from "../errors.ts";
@@ -27,9 +28,14 @@ export async function loadContracts(
 ): Promise<ContractsResult> {
   const source = { ...(await readSource(file)), name: called };
   const compiled = await ready(
-    isContract(source.text)
-      ? compileContracts([source], { ...options, open: (name) => openRelative(file, relative(dirname(called), name)) })
-      : compileMandate(source, (name) => openRelative(file, name), options),
+    isPack(source.text)
+      ? compileContracts([contractOfPack(source), source], options)
+      : isContract(source.text)
+        ? compileContracts([source], {
+            ...options,
+            open: (name) => openRelative(file, relative(dirname(called), name)),
+          })
+        : compileMandate(source, (name) => openRelative(file, name), options),
   );
   const problems = compiled.ok ? await wrongExamples(compiled.value) : compiled.problem;
   if (compiled.ok && problems.length === 0) return compiled;

@@ -6,13 +6,14 @@ import { BadInput, counted, io, NoSuchFile, whyNot, type Outcome } from "../../.
 import { layOut } from "./layout.ts";
 
 /**
- * `svc-gate fmt`: formats contracts, mandates and test files, or with `check` names those that are not formatted. A
+ * `svc-gate fmt`: formats contracts, mandates, packs and test files, or with `check` names those that are not formatted. A
  * file that is not valid YAML of the contract language is reported and left unchanged.
  */
 export async function fmtCommand(names: readonly string[], { check }: { readonly check: boolean }): Promise<Outcome> {
   if (names.includes("-")) return fmtInput(check);
   const files = (await Promise.all(names.map(filesOf))).flat();
-  if (files.length === 0) throw new BadInput(`no contract, mandate or test file was found in ${names.join(", ")}`);
+  if (files.length === 0)
+    throw new BadInput(`no contract, mandate, pack or test file was found in ${names.join(", ")}`);
   const changed: string[] = [];
   const problems: Diagnostic[] = [];
   for (const name of files) {
@@ -51,7 +52,7 @@ async function read(name: string): Promise<SourceFile> {
   }
 }
 
-/** A file, or the contracts, mandates and test files in a folder, at any depth. */
+/** A file, or the contracts, mandates, packs and test files in a folder, at any depth. */
 async function filesOf(name: string): Promise<readonly string[]> {
   const found = await stat(name).catch(() => undefined);
   if (found?.isDirectory() !== true) return [name];
@@ -70,5 +71,5 @@ async function filesOf(name: string): Promise<readonly string[]> {
 }
 
 function isOurs(text: string): boolean {
-  return /^(?:contract|mandate|cases)\s*:/m.test(text);
+  return /^(?:contract|mandate|pack|cases)\s*:/m.test(text);
 }

@@ -31,6 +31,7 @@ function commentTexts(text: string): string {
 
 function styleOf(keys: readonly string[]): Style {
   if (keys.includes("contract") && !keys.includes("cases")) return contractStyle;
+  if (keys.includes("pack")) return packStyle;
   if (keys.includes("mandate") && !keys.includes("cases")) return mandateStyle;
   return { order: () => undefined, isAiry: (path) => path.join(".") === "cases" };
 }
@@ -39,6 +40,7 @@ const contractStyle: Style = {
   isAiry: (path) => path.length === 0 || path.join(".") === "rules",
   order: ([part, name, inner, ...deeper]) => {
     if (part === undefined) return documentKeys.contract;
+    if (part === "commands") return orderOfCommands(name, inner, deeper);
     if (part === "requires") return name === "*" && inner === undefined ? documentKeys.requirement : undefined;
     if (name === undefined || deeper.length > 1) return undefined;
     if (inner === undefined)
@@ -51,6 +53,27 @@ const contractStyle: Style = {
     if (part !== "tools") return undefined;
     if (inner === "otherwise" && deeper.length === 0) return documentKeys.outcome;
     return inner === "requires" && deeper[0] === "*" ? documentKeys.requirement : undefined;
+  },
+};
+
+function orderOfCommands(
+  name: string | undefined,
+  inner: string | undefined,
+  deeper: readonly string[],
+): readonly string[] | undefined {
+  if (name === undefined) return documentKeys.commands;
+  if (inner === undefined || deeper.length > 0) return undefined;
+  const items = { forms: documentKeys.form, weaken: documentKeys.weaker, programs: documentKeys.program };
+  return Object.entries(items).find(([key]) => key === name)?.[1];
+}
+
+const packStyle: Style = {
+  isAiry: (path) => path.length === 0,
+  order: ([part, name, inner]) => {
+    if (part === undefined) return documentKeys.pack;
+    if (name === undefined) return undefined;
+    if (part === "programs" && inner === undefined) return documentKeys.program;
+    return part === "forms" && inner === undefined ? documentKeys.form : undefined;
   },
 };
 

@@ -1,5 +1,5 @@
 /**
- * `svc-gate fmt`: one layout for contracts, mandates and test files.
+ * `svc-gate fmt`: one layout for contracts, mandates, packs and test files.
  *
  * Promises: the formatted text means the same, and keeps every comment.
  *

@@ -1,5 +1,5 @@
 /**
- * `svc-gate lsp`: the language server for contracts, mandates and test files.
+ * `svc-gate lsp`: the language server for contracts, mandates, packs and test files.
  *
  * Promises: problems have the words and positions of the compiler, or of the reader of tests.
  *

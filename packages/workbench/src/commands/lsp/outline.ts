@@ -1,3 +1,4 @@
+import { isPack } from "../../../../core/src/contract/function.ts";
 import {
   isContract,
   readYaml,
@@ -24,6 +25,7 @@ export function outlineOf(source: SourceFile): Outline | undefined {
 export function classifyFile({ name, text }: SourceFile): FileKind | undefined {
   if (/\.test\.ya?ml$/.test(name) || /^cases\s*:/m.test(text)) return "test";
   if (/^mandate\s*:/m.test(text)) return "mandate";
+  if (isPack(text)) return "pack";
   return isContract(text) ? "contract" : undefined;
 }
 

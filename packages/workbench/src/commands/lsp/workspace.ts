@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { TextDocument } from "vscode-languageserver-textdocument";
+import { contractOfPack } from "../../../../core/src/contract/function.ts";
 import {
   compileContracts,
   compileMandate,
@@ -40,9 +41,11 @@ export class Workspace {
       return tests.ok ? [] : tests.problem;
     }
     const compiled =
-      kind === "contract"
-        ? compileContracts([source], { open: (name) => this.#beside(uri, name) })
-        : compileMandate(source, (name) => this.#beside(uri, name));
+      kind === "pack"
+        ? compileContracts([contractOfPack(source), source])
+        : kind === "contract"
+          ? compileContracts([source], { open: (name) => this.#beside(uri, name) })
+          : compileMandate(source, (name) => this.#beside(uri, name));
     if (!compiled.ok) return compiled.problem;
     this.#inForce.set(uri, compiled.value);
     return [];
