@@ -55,6 +55,7 @@ const rows: readonly (readonly [text: string, expected: Expected])[] = [
   ["env -C sub cat a", { reads: ["/srv/app/sub/a"] }],
   ["cd && cat a", { verdict: "ESCALATE", reads: ["~/a"] }],
   ['cd "$X" && cat a', { verdict: "ESCALATE", reads: ["**/a"] }],
+  ["command cd sub && git commit -m x", { verdict: "ESCALATE" }],
   ["while cd sub; do cat a; done", { verdict: "ESCALATE", reads: ["**/a", "/srv/app/a"] }],
   ["cd - && cat a", { verdict: "ESCALATE", reads: ["**/a"] }],
   ["command cd sub && cat a", { verdict: "ESCALATE", reads: ["**/a"] }],
@@ -122,7 +123,21 @@ suite("files of a command line", () => {
     });
 });
 
-test("after `cd sub &&` a word is not looked for in the folder before", async () => {
-  const { reads } = await answerTo("cd sub && cat a", table);
-  assert.ok(!reads.includes("/srv/app/a"), reads.join(" "));
+/** Texts, and a path that none of their commands names. */
+const others: readonly (readonly [text: string, path: string])[] = [
+  ["cd sub && cat a", "/srv/app/a"],
+  ["cd sub || cat a", "/srv/app/sub/a"],
+  ["cd sub | cat a; cat b", "/srv/app/sub/b"],
+  ["(cd sub); cat b", "/srv/app/sub/b"],
+  ["cd sub & cat b", "/srv/app/sub/b"],
+  ["cat $(cd sub) b", "/srv/app/sub/b"],
+  ["if cd sub; then cat a; else cat b; fi", "/srv/app/sub/b"],
+  ["git -C sub log && cat b", "/srv/app/sub/b"],
+];
+
+test("a word is not looked for in a folder in which its command cannot run", async () => {
+  for (const [text, path] of others) {
+    const { reads } = await answerTo(text, table);
+    assert.ok(!reads.includes(path), `${text}: ${reads.join(" ")}`);
+  }
 });

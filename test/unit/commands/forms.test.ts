@@ -34,6 +34,7 @@ forms:
   - { run: git push, words: [NAME ?, REF *], does: sends, reason: "sends commits to {word.1}" }
   - { run: git push, marked: [-f, --force], does: [sends, destroys], verdict: BLOCK, reason: "\`{option}\` overwrites branches" }
   - { run: git apply, does: writes, writes: unseen, reason: changes files that the patch names }
+  - { run: git branch, words: REF, does: writes }
   - { run: npm run, words: [build | test, -- ?, ARGS *], does: runs }
   - { run: curl, words: URL, does: sends, reason: "asks {word.1}" }
   - { run: tar, needs: [-c], options: [-c, -z, -f writes PATH], words: reads TREE +, does: writes }
@@ -75,6 +76,11 @@ const rows: readonly Row[] = [
   // kinds
   ["ALLOW", "git show HEAD:src/a.ts"],
   ["ESCALATE", "git show HEAD", "is not a OBJECT"],
+  ["ALLOW", "git branch feature/x"],
+  ["ESCALATE", "git branch +x", "is not a REF"],
+  ["ESCALATE", "git branch a:b", "is not a REF"],
+  ["ESCALATE", "git branch .env", "is not a REF"],
+  ["ESCALATE", "git branch src/", "is not a REF"],
   ["ESCALATE", "git push +main", "sends commits to `+main`"],
   ["ESCALATE", "cat ''", "is not"],
   ["ESCALATE", "grep @x a.txt", "is not"],
@@ -163,6 +169,6 @@ test("the compiler reports each mistake of a form with its reason", () => {
   }
 });
 
-test("positive control: a form without a mistake has no problem", () => {
+test("a form without a mistake has no problem", () => {
   assert.deepEqual(problemsOf("forms:\n  - { run: a, options: [-x], words: reads FILE *, does: reads }"), []);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { renderDiagnostic } from "../../../packages/core/src/contract/mod.ts";
 import { EvaluationError, type CommandTable } from "../../../packages/core/src/contract/function.ts";
-import { explainCommands, type TableAnswer } from "../../../packages/readers/src/commands/mod.ts";
+import { explainCommands, type TableAnswer } from "../../../packages/readers/src/tables.ts";
 import { compileContracts } from "../../../packages/readers/src/compile.ts";
 
 /** The folder in which every text starts. */

@@ -13,12 +13,12 @@
 export {
   compileContracts,
   compileMandate,
-  isContract,
   loadFunctions,
   recompile,
   type CompileOptions,
   type PolicySet,
 } from "./compile/compile.ts";
+export { isContract } from "./compile/files.ts";
 export { type Caller } from "./compile/keys.ts";
 export { windowStart, type Counter } from "./core/counter.ts";
 export {

@@ -1,11 +1,11 @@
-import { nameOfForm, type CommandTable, type Effect, type Form } from "../../../core/src/contract/function.ts";
+import { nameOfForm, type CommandTable, type CommandEffect, type Form } from "../../../core/src/contract/function.ts";
 import type { Verdict } from "../../../core/src/wire/mod.ts";
 import { joinPath, unknownFolder } from "../path/folder.ts";
 import { escapePattern } from "../path/name-pattern.ts";
 import type { CommandUse, FileRedirect, ShellReading } from "../shell/run.ts";
 import { mark, type Arg } from "../shell/words.ts";
 import { isMisfit, matchOpenly, matchWhole, type FormMatch, type NamedFile } from "./match.ts";
-import { say, type Misfit } from "./split.ts";
+import { say, type FormMisfit } from "./split.ts";
 import { pathsOfWord, WordReader, type ReadWord } from "./word.ts";
 
 /** What a table says about a command line. */
@@ -15,7 +15,7 @@ export interface TableAnswer {
   readonly reason: string;
   /** The form that decided; empty if none did. */
   readonly form: string;
-  readonly does: ReadonlySet<Effect>;
+  readonly does: ReadonlySet<CommandEffect>;
   readonly reads: ReadonlySet<string>;
   readonly writes: ReadonlySet<string>;
   /** Folders that are read or changed with everything below them. */
@@ -23,17 +23,17 @@ export interface TableAnswer {
 }
 
 /** The part of an answer that one command or one piece of structure decides. */
-interface Finding {
+interface TableFinding {
   readonly verdict: Verdict;
   readonly reason: string;
   readonly form: string;
-  readonly does: ReadonlySet<Effect>;
+  readonly does: ReadonlySet<CommandEffect>;
 }
 
 const strictness: readonly Verdict[] = ["ALLOW", "ESCALATE", "BLOCK"];
 
 /** What the table says about one command of a text, or about a piece of its structure. */
-export interface CommandFinding extends Finding {
+export interface CommandFinding extends TableFinding {
   /** The command as it was read; empty for structure. */
   readonly command: string;
   readonly match: FormMatch | undefined;
@@ -55,7 +55,7 @@ class TextJudge {
   readonly #start: string;
   readonly #words: WordReader;
   readonly #forms: ReadonlyMap<string, readonly Form[]>;
-  readonly #matches = new Map<CommandUse, FormMatch | Misfit>();
+  readonly #matches = new Map<CommandUse, FormMatch | FormMisfit>();
   readonly #reads = new Set<string>();
   readonly #writes = new Set<string>();
   readonly #trees = new Set<string>();
@@ -103,7 +103,7 @@ class TextJudge {
   }
 
   /** The form that permits the command, or the first piece that no such form lists. */
-  #matchOf(use: CommandUse): FormMatch | Misfit {
+  #matchOf(use: CommandUse): FormMatch | FormMisfit {
     const known = this.#matches.get(use);
     if (known !== undefined) return known;
     const words = this.#commandWords(use);
@@ -117,7 +117,7 @@ class TextJudge {
     return match;
   }
 
-  #judgeCommand(use: CommandUse): Finding {
+  #judgeCommand(use: CommandUse): TableFinding {
     const words = this.#commandWords(use);
     const match = this.#matchOf(use);
     const strict = this.#formsOf(use.name)
@@ -130,8 +130,8 @@ class TextJudge {
     const [first, ...rest] = strict.map((each) => findingOf(each));
     if (first !== undefined) return rest.reduce(stricter, first);
     const isListed = this.#formsOf(use.name).length > 0;
-    if (isUnknownFolder) return unlisted(use, "its folder is known only when it runs", isListed);
-    if (isMisfit(match)) return unlisted(use, match.problem, isListed);
+    if (isUnknownFolder) return askAboutUnlisted(use, "its folder is known only when it runs", isListed);
+    if (isMisfit(match)) return askAboutUnlisted(use, match.problem, isListed);
     return findingOf(match);
   }
 
@@ -160,7 +160,7 @@ class TextJudge {
     }
   }
 
-  #judgeRedirect(redirect: FileRedirect): readonly Finding[] {
+  #judgeRedirect(redirect: FileRedirect): readonly TableFinding[] {
     const { file, folders, role } = redirect;
     const word = this.#words.read(file, { ...redirect, feeder: undefined });
     if (word.values === undefined || word.glob || word.isMany) {
@@ -171,7 +171,7 @@ class TextJudge {
     return [{ verdict: "ALLOW", reason: "", form: "", does: new Set([role]) }];
   }
 
-  #judgeStructure(): readonly Finding[] {
+  #judgeStructure(): readonly TableFinding[] {
     const { functions, background, beside, variables } = this.#reading;
     return [
       ...[...functions].map((name) => ask(`the text defines the function \`${name}\``)),
@@ -181,7 +181,7 @@ class TextJudge {
     ];
   }
 
-  #judgeVariable(name: string): readonly Finding[] {
+  #judgeVariable(name: string): readonly TableFinding[] {
     const values = this.#reading.values.get(name) ?? [];
     const loops = this.#reading.loopWords.get(name)?.length ?? 0;
     // A variable that no program of its own reads, and that only loops set.
@@ -211,26 +211,26 @@ function programWord({ program }: CommandUse): Arg {
   return { text: program, fixed: program, known: true, glob: false, single: true, process: false, pieces };
 }
 
-/** The finding that decides. Of two with one verdict, a loss comes first, and a form before the structure of the text. */
-function stricter(left: Finding, right: Finding): Finding {
+/** The finding that decides. If two have the same verdict, a loss comes first, and a form comes before structure. */
+function stricter(left: TableFinding, right: TableFinding): TableFinding {
   return rank(right) > rank(left) ? right : left;
 }
 
-function rank({ verdict, does, form }: Finding): number {
+function rank({ verdict, does, form }: TableFinding): number {
   return strictness.indexOf(verdict) * 4 + (does.has("destroys") ? 2 : 0) + (form === "" ? 0 : 1);
 }
 
-function ask(reason: string): Finding {
+function ask(reason: string): TableFinding {
   return { verdict: "ESCALATE", reason, form: "", does: new Set() };
 }
 
-function unlisted({ name, args }: CommandUse, problem: string, isListed: boolean): Finding {
+function askAboutUnlisted({ name, args }: CommandUse, problem: string, isListed: boolean): TableFinding {
   const [first] = args;
   const label = isListed && first !== undefined && /^[a-z][\w-]*$/.test(first.text) ? `${name} ${first.text}` : name;
   return ask(`\`${label}\`: ${problem}`);
 }
 
-function findingOf({ form, words, option }: FormMatch): Finding {
+function findingOf({ form, words, option }: FormMatch): TableFinding {
   const reason = (form.reason ?? "").replace(/\{(word\.(\d+)|option|words)\}/g, (_, what: string, at: string) => {
     if (what === "option") return option ?? "";
     if (what === "words") return words.map(say).join(" ");
@@ -245,7 +245,7 @@ function findingOf({ form, words, option }: FormMatch): Finding {
   };
 }
 
-const sentences: Readonly<Record<Effect, string>> = {
+const sentences: Readonly<Record<CommandEffect, string>> = {
   reads: "read",
   writes: "change files",
   runs: "run code of the workspace",
@@ -253,8 +253,10 @@ const sentences: Readonly<Record<Effect, string>> = {
   destroys: "delete data",
 };
 
-function summary(does: ReadonlySet<Effect>): string {
-  const verbs = Object.entries(sentences).flatMap(([effect, verb]) => (does.has(effect as Effect) ? [verb] : []));
+function summary(does: ReadonlySet<CommandEffect>): string {
+  const verbs = Object.entries(sentences).flatMap(([effect, verb]) =>
+    does.has(effect as CommandEffect) ? [verb] : [],
+  );
   return verbs.length === 0 ? "the commands change nothing" : `the commands ${verbs.join(", ")}`;
 }
 

@@ -4,20 +4,20 @@ import {
   type Form,
   type FormOption,
   type ProgramShape,
-  type Role,
+  type FileRole,
   type WordPosition,
   type WordShape,
 } from "../../../core/src/contract/function.ts";
 import { fits, pathsOfWord, textsOf, wordOfText, type ReadWord, type WordPlace } from "./word.ts";
 import { unknownFolder } from "../path/folder.ts";
 import { escapePattern, namesByProgram, plainText } from "../path/name-pattern.ts";
-import { dashFirst, say, splitCommand, type Misfit, type ReadOption } from "./split.ts";
+import { dashFirst, say, splitCommand, type FormMisfit, type ReadOption } from "./split.ts";
 
 /** A file that a command names. */
 export interface NamedFile {
   /** A pattern of whole paths, or of paths relative to the folder in which the text starts. */
   readonly path: string;
-  readonly role: Role;
+  readonly role: FileRole;
   /** Does it stand for everything below it? */
   readonly isTree: boolean;
 }
@@ -43,14 +43,14 @@ export interface CommandWords {
   readonly place: WordPlace;
 }
 
-export function isMisfit(match: FormMatch | Misfit): match is Misfit {
+export function isMisfit(match: FormMatch | FormMisfit): match is FormMisfit {
   return "problem" in match;
 }
 
 const unlistedProgram: ProgramShape = { style: "gnu", options: [] };
 
 /** Compares a command with a form that permits it: each option and each word must be listed. */
-export function matchWhole(form: Form, table: CommandTable, { args, place }: CommandWords): FormMatch | Misfit {
+export function matchWhole(form: Form, table: CommandTable, { args, place }: CommandWords): FormMatch | FormMisfit {
   const program = table.programs.get(form.run[0] ?? "") ?? unlistedProgram;
   const split = splitCommand(args, {
     style: program.style,
@@ -142,7 +142,7 @@ function filesOfWord(
 }
 
 /** git reads the pattern itself: its `*` also matches slashes and leading dots. */
-function pathspecFiles(word: ReadWord, role: Role, place: WordPlace): readonly NamedFile[] {
+function pathspecFiles(word: ReadWord, role: FileRole, place: WordPlace): readonly NamedFile[] {
   return (word.values ?? []).flatMap((value) => {
     const written = plainText(value) ?? value;
     const folder = /^(?:[^*?[]*\/)?/.exec(written)?.[0] ?? "";
@@ -157,7 +157,7 @@ type PlacedWord = readonly [word: ReadWord, shape: WordShape, place: WordPlace];
 type AssignedWord = readonly [word: ReadWord, shape: WordShape];
 
 /** A position that takes one word, or any number of words. */
-interface Step {
+interface WordStep {
   readonly shape: WordPosition;
   readonly isMany: boolean;
   readonly isOptional: boolean;
@@ -168,7 +168,7 @@ function assignWords(
   words: readonly ReadWord[],
   positions: readonly WordPosition[],
   place: WordPlace,
-): readonly AssignedWord[] | Misfit {
+): readonly AssignedWord[] | FormMisfit {
   const steps = positions.flatMap(stepsOf);
   const takes = (at: number, step: number): boolean => {
     const [word, { shape } = nothing] = [words[at], steps[step]];
@@ -201,7 +201,7 @@ function assignWords(
 const nothing = { shape: { isRepeated: false, kind: undefined, texts: [], role: undefined } };
 
 /** `X +` is one `X`, and then any number. */
-function stepsOf(shape: WordPosition): readonly Step[] {
+function stepsOf(shape: WordPosition): readonly WordStep[] {
   const { isOptional, isRepeated } = shape;
   const one = { shape, isMany: false, isOptional };
   if (!isRepeated) return [one];
@@ -212,7 +212,7 @@ function stepsOf(shape: WordPosition): readonly Step[] {
 type Takes = (at: number, step: number) => boolean;
 
 /** For each word and step: can the words from there be given to the steps from there? */
-function endings(count: number, steps: readonly Step[], takes: Takes): readonly (readonly boolean[])[] {
+function endings(count: number, steps: readonly WordStep[], takes: Takes): readonly (readonly boolean[])[] {
   const rows: boolean[][] = [];
   for (let at = count; at >= 0; at -= 1) {
     const row: boolean[] = [];
@@ -229,7 +229,7 @@ function endings(count: number, steps: readonly Step[], takes: Takes): readonly 
 }
 
 /** The first word that no step takes. */
-function farthest(count: number, steps: readonly Step[], takes: Takes): number {
+function farthest(count: number, steps: readonly WordStep[], takes: Takes): number {
   let open = skipOptional(new Set([0]), steps);
   for (let at = 0; at < count; at += 1) {
     const next = [...open]
@@ -241,13 +241,13 @@ function farthest(count: number, steps: readonly Step[], takes: Takes): number {
   return count;
 }
 
-function skipOptional(open: ReadonlySet<number>, steps: readonly Step[]): ReadonlySet<number> {
+function skipOptional(open: ReadonlySet<number>, steps: readonly WordStep[]): ReadonlySet<number> {
   const all = new Set(open);
   for (const step of all) if (steps[step]?.isOptional === true) all.add(step + 1);
   return all;
 }
 
-function wordMisfit(words: readonly ReadWord[], positions: readonly WordPosition[], at: number): Misfit {
+function wordMisfit(words: readonly ReadWord[], positions: readonly WordPosition[], at: number): FormMisfit {
   const word = words[at];
   if (word === undefined) return { at, problem: "a word is missing" };
   if (word.values === undefined) return { at, problem: `${say(word)} is known only when it runs` };

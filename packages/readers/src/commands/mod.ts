@@ -8,5 +8,3 @@
  *
  * May import: path, shell.
  */
-export { explainCommands, findWrongExamples } from "./examples.ts";
-export type { CommandFinding, TableAnswer } from "./judge.ts";

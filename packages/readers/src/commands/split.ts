@@ -16,7 +16,7 @@ export interface SplitCommand {
 }
 
 /** The first piece of a command that a form does not list. */
-export interface Misfit {
+export interface FormMisfit {
   /** How many pieces before it fit. */
   readonly at: number;
   readonly problem: string;
@@ -37,7 +37,7 @@ export interface SplitRules {
 }
 
 /** Tells the options and the words of a command apart. */
-export function splitCommand(written: readonly ReadWord[], rules: SplitRules): SplitCommand | Misfit {
+export function splitCommand(written: readonly ReadWord[], rules: SplitRules): SplitCommand | FormMisfit {
   const args = rules.style === "bare" ? dashFirst(written) : written;
   const [options, words]: [ReadOption[], ReadWord[]] = [[], []];
   const run = [...rules.run];
@@ -97,7 +97,7 @@ export function dashFirst(args: readonly ReadWord[]): readonly ReadWord[] {
   return [wordOfText(`-${first.text}`), ...rest];
 }
 
-function misfit(at: number, problem: string): Misfit {
+function misfit(at: number, problem: string): FormMisfit {
   return { at, problem };
 }
 

@@ -3,7 +3,7 @@ import { isQuietCode } from "./code.ts";
 import { joinPath, unknownFolder } from "../path/folder.ts";
 import { plainText, segmentsOf } from "../path/name-pattern.ts";
 import type { CommandUse, ShellReading } from "../shell/run.ts";
-import { literal, patternOf, type Arg, type Piece } from "../shell/words.ts";
+import { literal, patternOf, type Arg, type WordPiece } from "../shell/words.ts";
 
 /** Patterns that one word may stand for. */
 const valuesMax = 64;
@@ -47,7 +47,7 @@ export class WordReader {
     return { ...word, values: pieces === undefined ? undefined : this.#expand(pieces, loops) };
   }
 
-  #expand(pieces: readonly Piece[], loops: ReadonlySet<string>): readonly string[] | undefined {
+  #expand(pieces: readonly WordPiece[], loops: ReadonlySet<string>): readonly string[] | undefined {
     let values: readonly string[] = [""];
     for (const piece of pieces) {
       const next = typeof piece === "string" ? [piece] : this.#valuesOf(piece, loops);

@@ -4,7 +4,7 @@
  */
 
 /** A character of a segment: one character, any of some, or any number of any. */
-type Token = { readonly one: string } | { readonly some: string; readonly not: boolean } | "any" | "many";
+type PatternToken = { readonly one: string } | { readonly some: string; readonly not: boolean } | "any" | "many";
 
 /** The pattern that matches exactly this text. */
 export function escapePattern(text: string): string {
@@ -36,19 +36,19 @@ export function segmentsMeet(left: string, right: string): boolean {
   return meet(ours, theirs);
 }
 
-function tokensMeet(left: Token, right: Token): boolean {
+function tokensMeet(left: PatternToken, right: PatternToken): boolean {
   if (typeof left === "string" || typeof right === "string") return true;
   if ("one" in left) return accepts(right, left.one);
   if ("one" in right) return accepts(left, right.one);
   return left.not || right.not || Array.from(left.some).some((character) => accepts(right, character));
 }
 
-function accepts(token: Exclude<Token, string>, character: string): boolean {
+function accepts(token: Exclude<PatternToken, string>, character: string): boolean {
   return "one" in token ? token.one === character : token.some.includes(character) !== token.not;
 }
 
 /** Is there a text that both match? Each pair of positions is visited once. */
-function meet(left: readonly Token[], right: readonly Token[]): boolean {
+function meet(left: readonly PatternToken[], right: readonly PatternToken[]): boolean {
   let row = reachSkipping(right, new Set([0]));
   for (const token of left) {
     const next = new Set<number>();
@@ -66,7 +66,7 @@ function meet(left: readonly Token[], right: readonly Token[]): boolean {
 }
 
 /** These positions, and those after a `*` that stands for nothing. */
-function reachSkipping(tokens: readonly Token[], from: ReadonlySet<number>): Set<number> {
+function reachSkipping(tokens: readonly PatternToken[], from: ReadonlySet<number>): Set<number> {
   const reached = new Set(from);
   for (const at of reached) if (tokens[at] === "many") reached.add(at + 1);
   return reached;
@@ -90,8 +90,8 @@ export function namesByProgram(pattern: string): readonly string[] {
 }
 
 /** The tokens of a segment. A bracket that is not closed is a plain character. */
-function tokensOf(segment: string): readonly Token[] {
-  const tokens: Token[] = [];
+function tokensOf(segment: string): readonly PatternToken[] {
+  const tokens: PatternToken[] = [];
   for (let at = 0; at < segment.length; at += 1) {
     const character = segment.charAt(at);
     if (character === "\\" && at + 1 < segment.length) tokens.push({ one: segment.charAt((at += 1)) });
@@ -109,8 +109,8 @@ function tokensOf(segment: string): readonly Token[] {
   return tokens;
 }
 
-/** A range, or a class such as `[:alpha:]`, depends on the locale: it counts as any character. */
-function readBracket(members: string, not: boolean): Token {
+/** A range, or a class such as `[:alpha:]`, depends on the locale: all characters count. */
+function readBracket(members: string, not: boolean): PatternToken {
   const plain = members.replace(/\\([^])/g, "$1");
   return /[^]-[^]|\[[:.=]/.test(members) ? "any" : { some: plain, not };
 }

@@ -176,7 +176,7 @@ class FolderStates {
     const name = node.name?.value;
     if (name === "cd" || name === "chdir" || name === "pushd") {
       const words = node.args.flatMap((arg) => (arg.type === "Word" ? [arg] : []));
-      return { success: moved(words, from), failure: from };
+      return { success: moveFolders(words, from), failure: from };
     }
     if (name !== undefined && (movers.has(name) || this.#facts.functions.has(name)))
       return same(either(from, [unknownFolder]));
@@ -185,13 +185,13 @@ class FolderStates {
 }
 
 /** The folders after `cd` with these words; `cd` alone goes to the home folder. */
-function moved(words: readonly Word[], from: Folders): Folders {
+function moveFolders(words: readonly Word[], from: Folders): Folders {
   const folders = words.map((word) => readWord(word)).filter(({ text }) => !/^-[LPe@]+$|^--$/.test(text));
   const [folder] = folders;
   if (folder === undefined) return ["~"];
   const value = patternOf(folder);
   if (folders.length > 1 || folder.glob || value === undefined || value === "-") return [unknownFolder];
-  return limited(from.map((each) => joinPath(each, value)));
+  return limitFolders(from.map((each) => joinPath(each, value)));
 }
 
 function same(folders: Folders): Outcome {
@@ -199,10 +199,10 @@ function same(folders: Folders): Outcome {
 }
 
 function either(left: Folders, right: Folders): Folders {
-  return left === right ? left : limited([...left, ...right]);
+  return left === right ? left : limitFolders([...left, ...right]);
 }
 
-function limited(folders: readonly string[]): Folders {
+function limitFolders(folders: readonly string[]): Folders {
   const distinct = [...new Set(folders)];
   return distinct.length > foldersMax ? [unknownFolder] : distinct;
 }

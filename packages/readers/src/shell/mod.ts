@@ -5,5 +5,5 @@
  *
  * Does not: run anything, or look at files.
  *
- * May import: nothing.
+ * May import: path.
  */

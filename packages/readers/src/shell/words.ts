@@ -18,11 +18,11 @@ export interface Arg {
   /** Does it name a file that a command writes meanwhile: `<(...)`? */
   readonly process: boolean;
   /** The word as patterns of file names and variables, in order; undefined if another part is known only at run time. */
-  readonly pieces: readonly Piece[] | undefined;
+  readonly pieces: readonly WordPiece[] | undefined;
 }
 
 /** A pattern of file names, or a variable by its name. */
-export type Piece = string | { readonly variable: string; readonly isQuoted: boolean };
+export type WordPiece = string | { readonly variable: string; readonly isQuoted: boolean };
 
 export function literal(text: string): Arg {
   const pieces = [escapePattern(text)];
@@ -69,7 +69,7 @@ function documentIn({ parts }: Word): string | undefined {
 }
 
 /** The pieces with `~` for the home folder, and `\~` for a file with that name. */
-function homePieces({ text }: Word, { pieces }: Arg): readonly Piece[] | undefined {
+function homePieces({ text }: Word, { pieces }: Arg): readonly WordPiece[] | undefined {
   const [first, ...rest] = pieces ?? [];
   if (first === undefined) return pieces;
   if (typeof first !== "string") return first.variable === "HOME" ? ["~", ...rest] : pieces;
@@ -89,8 +89,8 @@ function joinParts(parts: readonly Arg[]): Arg {
   };
 }
 
-function joinPieces(parts: readonly (readonly Piece[] | undefined)[]): readonly Piece[] | undefined {
-  const joined: Piece[] = [];
+function joinPieces(parts: readonly (readonly WordPiece[] | undefined)[]): readonly WordPiece[] | undefined {
+  const joined: WordPiece[] = [];
   for (const part of parts) {
     if (part === undefined) return undefined;
     for (const piece of part) {

@@ -1,5 +1,10 @@
-import { EvaluationError, type CommandTable } from "../../../core/src/contract/function.ts";
-import { explainCommands, type CommandFinding, type TableAnswer } from "../../../readers/src/commands/mod.ts";
+import {
+  EvaluationError,
+  explainCommands,
+  type CommandFinding,
+  type CommandTable,
+  type TableAnswer,
+} from "../../../readers/src/tables.ts";
 import { position } from "../../../readers/src/contract.ts";
 import { BadInput, type Outcome } from "../../../gate/src/cli/mod.ts";
 import { badInput, loadContracts } from "../../../svc-gate/src/contract-files.ts";

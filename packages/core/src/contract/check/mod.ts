@@ -6,5 +6,5 @@
  *
  * Does not: parse text, or know rules.
  *
- * May import: core, plan, text, value.
+ * May import: commands, core, plan, text, value.
  */

@@ -7,7 +7,7 @@ import type { YamlScalar } from "../text/yaml.ts";
  * nowhere else.
  */
 export const effects = ["reads", "writes", "runs", "sends", "destroys"] as const;
-export type Effect = (typeof effects)[number];
+export type CommandEffect = (typeof effects)[number];
 
 /** The kinds of words and option values, each with its meaning for people. */
 export const kinds = {
@@ -39,7 +39,7 @@ export type Kind = keyof typeof kinds;
  * after it.
  */
 export const roles = ["reads", "lists", "writes", "enters"] as const;
-export type Role = (typeof roles)[number];
+export type FileRole = (typeof roles)[number];
 
 /** Kinds whose words name files, so they have a role. */
 export const fileKinds: ReadonlySet<Kind> = new Set([
@@ -56,7 +56,7 @@ export const fileKinds: ReadonlySet<Kind> = new Set([
 export interface WordShape {
   readonly kind: Kind | undefined;
   readonly texts: readonly string[];
-  readonly role: Role | undefined;
+  readonly role: FileRole | undefined;
 }
 
 /** A position of a command's words. */
@@ -97,7 +97,7 @@ export interface Form {
   /** Any word of this kind is enough. */
   readonly any: WordShape | undefined;
   readonly unless: FormException | undefined;
-  readonly does: ReadonlySet<Effect>;
+  readonly does: ReadonlySet<CommandEffect>;
   /** It changes files that no word names. */
   readonly isUnseen: boolean;
   /** Does it print names of files and nothing else: always, or with one of these options? */

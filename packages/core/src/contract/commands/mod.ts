@@ -6,5 +6,5 @@
  *
  * Does not: read command lines. The reader of shells compares them with the table.
  *
- * May import: text, wire.
+ * May import: text.
  */

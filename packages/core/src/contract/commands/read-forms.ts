@@ -5,7 +5,7 @@ import { type YamlMap, type YamlNode, type YamlScalar } from "../text/yaml.ts";
 import {
   effects,
   optionStyles,
-  type Effect,
+  type CommandEffect,
   type Form,
   type FormException,
   type FormOption,
@@ -91,7 +91,7 @@ function readFormWithoutRun(
     words: readPositions(reader, map),
     needs: readList(reader, map, "needs").map(({ text }) => text),
     marked: readOptions(reader, map, "marked", before),
-    any: any && checked(reader, any, parseShape(any.text)),
+    any: any && keepGood(reader, any, parseShape(any.text)),
     unless: readException(reader, map),
     does,
     isUnseen,
@@ -104,7 +104,7 @@ function readFormWithoutRun(
 }
 
 /** The verdict of a form that does not state one. */
-function impliedVerdict(does: ReadonlySet<Effect>, isUnseen: boolean): Verdict {
+function impliedVerdict(does: ReadonlySet<CommandEffect>, isUnseen: boolean): Verdict {
   return isUnseen || does.has("sends") || does.has("destroys") ? "ESCALATE" : "ALLOW";
 }
 
@@ -141,7 +141,7 @@ function checkForm(reader: PartReader, form: Form, map: YamlMap): void {
 
 type ReportForm = (key: string, message: string, hint: string) => void;
 
-/** Kinds of words that are no file, and are not counted as one. */
+/** Kinds of words that never count as a file. */
 const texts: ReadonlySet<Kind> = new Set(["TEXT", "NUMBER", "SED", "AWK", "JQ"]);
 
 /** A file must not pass as a text, and a script not as a file. */
@@ -164,7 +164,7 @@ function checkWords(report: ReportForm, label: string, { options, words, needs }
     report("needs", `${label} needs \`${unknown}\`, which is not under \`options\``, "list it there too");
 }
 
-function readEffects(reader: PartReader, map: YamlMap): readonly Effect[] {
+function readEffects(reader: PartReader, map: YamlMap): readonly CommandEffect[] {
   return reader.texts(map, "does").flatMap(({ text, span }) => {
     const effect = effects.find((each) => each === text);
     if (effect !== undefined) return [effect];
@@ -210,7 +210,7 @@ function readList(reader: PartReader, map: YamlMap, key: string): readonly YamlS
 function readOptions(reader: PartReader, map: YamlMap, key: string, before: readonly Form[]): readonly FormOption[] {
   return readList(reader, map, key).flatMap((scalar) => {
     const [, other] = /^like (.+)$/.exec(scalar.text) ?? [];
-    if (other === undefined) return checked(reader, scalar, parseOption(scalar.text)) ?? [];
+    if (other === undefined) return keepGood(reader, scalar, parseOption(scalar.text)) ?? [];
     const form = before.find(({ run }) => run.join(" ") === other);
     if (form === undefined)
       reader.report.add(
@@ -225,7 +225,7 @@ function readOptions(reader: PartReader, map: YamlMap, key: string, before: read
 
 function readPositions(reader: PartReader, map: YamlMap, key = "words"): readonly WordPosition[] {
   const items = readList(reader, map, key);
-  const words = items.flatMap((scalar) => checked(reader, scalar, parsePosition(scalar.text)) ?? []);
+  const words = items.flatMap((scalar) => keepGood(reader, scalar, parsePosition(scalar.text)) ?? []);
   const at = words.findIndex(({ kind }) => kind === "ARGS" || kind === "COMMAND");
   if (at >= 0 && at < words.length - 1)
     reader.report.add(
@@ -237,7 +237,7 @@ function readPositions(reader: PartReader, map: YamlMap, key = "words"): readonl
   return words;
 }
 
-function checked<Part extends object>(
+function keepGood<Part extends object>(
   reader: PartReader,
   { span }: YamlScalar,
   part: Part | ShapeProblem,

@@ -5,7 +5,7 @@ import {
   roles,
   type FormOption,
   type Kind,
-  type Role,
+  type FileRole,
   type WordPosition,
   type WordShape,
 } from "./form.ts";
@@ -41,7 +41,7 @@ export function parsePosition(text: string): Read<WordPosition> {
 export function parseShape(text: string): Read<WordShape> {
   const parts = text.trim().split(/\s+/);
   const [first = "", second] = parts;
-  const role = (roles as readonly string[]).includes(first) && second !== undefined ? (first as Role) : undefined;
+  const role = (roles as readonly string[]).includes(first) && second !== undefined ? (first as FileRole) : undefined;
   const [kind, ...rest] = role === undefined ? parts : parts.slice(1);
   if (kind !== undefined && rest.length === 0 && kind in kinds) return shapeOfKind(kind as Kind, role);
   const texts = text.split("|").map((each) => each.trim());
@@ -57,7 +57,7 @@ export function parseShape(text: string): Read<WordShape> {
   return { kind: undefined, texts, role: undefined };
 }
 
-function shapeOfKind(kind: Kind, role: Role | undefined): Read<WordShape> {
+function shapeOfKind(kind: Kind, role: FileRole | undefined): Read<WordShape> {
   const isFile = fileKinds.has(kind);
   if (isFile && role === undefined)
     return { message: `\`${kind}\` needs a role`, hint: `write \`reads ${kind}\` or \`writes ${kind}\`` };

@@ -1,12 +1,25 @@
 import { didYouMean } from "../../wire/mod.ts";
-import type { Report } from "../text/diagnostic.ts";
-import type { PartReader } from "../text/part-reader.ts";
-import type { YamlMap, YamlScalar } from "../text/yaml.ts";
+import type { Report, SourceFile } from "../text/diagnostic.ts";
+import { PartReader } from "../text/part-reader.ts";
+import { readYaml, type YamlMap, type YamlNode, type YamlScalar } from "../text/yaml.ts";
 import { nameOfForm, type CommandsDocument, type CommandTable, type Form, type PackDocument } from "./form.ts";
 import { readTable } from "./read-forms.ts";
 
-/** Reads the `commands` of a contract. */
-export function readCommands(reader: PartReader, map: YamlMap, name: string): CommandsDocument {
+/** Reads the `commands` of a contract; undefined if they are not a map. */
+export function readCommands(node: YamlNode, name: string, report: Report): CommandsDocument | undefined {
+  const reader = new PartReader(report);
+  const map = reader.part(node, "commands", "`commands`");
+  return map && readMap(reader, map, name);
+}
+
+/** Reads a pack's text. */
+export function readPack(file: SourceFile, report: Report): PackDocument | undefined {
+  const reader = new PartReader(report);
+  const root = reader.part(readYaml(file, report), "pack", "a pack");
+  return root && readTable(reader, root, reader.name(root, "pack")?.text ?? "");
+}
+
+function readMap(reader: PartReader, map: YamlMap, name: string): CommandsDocument {
   const weaken = reader.items(map, "weaken").flatMap((node) => {
     const inner = reader.part(node, "weaker", "a form under `weaken`");
     if (inner !== undefined) reader.requireText(inner, "because", "a form under `weaken`");

@@ -1,7 +1,8 @@
 import { bad, didYouMean, good, nearest, pathNames, type Result } from "../../wire/mod.ts";
-import type { CommandsDocument, CommandTable, PackDocument } from "../commands/form.ts";
-import { besideFile, isPack } from "../commands/pack-name.ts";
-import { linkCommands } from "../commands/table.ts";
+import type { CommandTable } from "../commands/form.ts";
+import { isPack } from "../commands/pack-name.ts";
+import { checkMarks, isContract, openAmong, splitText, type OpenFile } from "./files.ts";
+import { Packs } from "./packs.ts";
 import { readAliases } from "./aliases.ts";
 import { memberPath } from "./reads.ts";
 import { fieldAt, pathsOf, readSettings, TermsReader, type ApprovalSettings } from "./terms.ts";
@@ -18,7 +19,7 @@ import type { ContractFunction } from "../core/function.ts";
 import { limitDeclarations, limitValues, type Limits } from "../check/limits.ts";
 import { countedFacts } from "../plan/counted-facts.ts";
 import type { Probe } from "../plan/plan.ts";
-import { readContract, readMandate, readPack } from "../text/read-document.ts";
+import { readContract, readMandate } from "../text/read-document.ts";
 import { readSchema } from "../schema/read.ts";
 import { onlyDoubles, type Validator } from "../schema/schema.ts";
 import { newBudget, type Scope } from "../check/scope.ts";
@@ -66,51 +67,11 @@ export async function loadFunctions({ functions }: PolicySet): Promise<void> {
 
 /** Compiles the text of GET /rules again. A ledger stores this text for each digest on its receipts. */
 export function recompile(text: string, options: CompileOptions): Result<PolicySet, readonly Diagnostic[]> {
-  const marks = [...text.matchAll(mark)];
-  const files = marks.map((line, at) => ({
-    name: line[1] ?? "",
-    text: text.slice(line.index + line[0].length, marks[at + 1]?.index),
-  }));
+  const files = splitText(text);
   const [mandate, ...others] = files;
   if (mandate === undefined || isContract(mandate.text)) return compileContracts(files, options);
   return compileMandate(mandate, openAmong(others), options);
 }
-
-function openAmong(files: readonly SourceFile[]): OpenFile {
-  return (name) => {
-    const file = files.find((other) => other.name === name);
-    return file === undefined ? bad("it is not in the text") : good(file);
-  };
-}
-
-/** The line before each file in that text. Only LF ends a line, whatever else a text or a pattern treats as an end. */
-const mark = /(?<![^\n])--- # ([^\n]*)\n/g;
-
-/**
- * No file contains such a line, and no file name breaks it. So compiling the text again gives the rules that were in
- * force.
- */
-function checkMarks(files: readonly SourceFile[], report: Report): void {
-  for (const file of files) {
-    if (/[\p{Cc}\u2028\u2029]/u.test(file.name))
-      report.add("name", { file, from: 0, to: 1 }, "a file's name has no line breaks and no control characters");
-    for (const { index } of file.text.matchAll(/(?<![^\n])--- #/g))
-      report.add(
-        "yaml",
-        { file, from: index, to: index + 5 },
-        "a line with this start separates the files in the text of GET /rules",
-        "write the comment on a separate line",
-      );
-  }
-}
-
-/** Is the text a contract, rather than a mandate? */
-export function isContract(text: string): boolean {
-  return /^contract\s*:/m.test(text) && !/^mandate\s*:/m.test(text);
-}
-
-/** Finds a file that a mandate names, or returns a clause with the reason why it is unavailable. */
-export type OpenFile = (name: string) => Result<SourceFile, string>;
 
 /** Compiles a mandate and every contract that it names. Reports all problems of all files together, in order. */
 export function compileMandate(
@@ -134,7 +95,7 @@ export function compileMandate(
     }
     files.push(opened.value);
     const contract = readContract(opened.value, report);
-    return contract === undefined ? [] : [{ document: contract, tools, table: tableOf(contract, packs) }];
+    return contract === undefined ? [] : [{ document: contract, tools, table: packs.tableOf(contract) }];
   };
   const packs = new Packs(open, files, report);
   const contracts = (document?.contracts ?? []).flatMap(read);
@@ -159,7 +120,7 @@ export function compileContracts(
     if (given.includes(file)) return [];
     read.push(file);
     const document = readContract(file, report);
-    return document === undefined ? [] : [{ document, tools: undefined, table: tableOf(document, packs) }];
+    return document === undefined ? [] : [{ document, tools: undefined, table: packs.tableOf(document) }];
   });
   return compile({ files: read, mandate: undefined, contracts, report, options });
 }
@@ -168,45 +129,6 @@ interface Contract {
   readonly document: ContractDocument;
   readonly tools: readonly YamlScalar[] | undefined;
   readonly table: CommandTable | undefined;
-}
-
-function tableOf(contract: ContractDocument, packs: Packs): CommandTable | undefined {
-  return contract.commands && packs.link(contract.file, contract.commands);
-}
-
-/** The packs that contracts name. Each is read once, and is a part of the text. */
-class Packs {
-  readonly #open: OpenFile;
-  readonly #files: SourceFile[];
-  readonly #report: Report;
-  readonly #documents = new Map<string, PackDocument | undefined>();
-
-  constructor(open: OpenFile, files: SourceFile[], report: Report) {
-    this.#open = open;
-    this.#files = files;
-    this.#report = report;
-  }
-
-  link({ name }: SourceFile, commands: CommandsDocument): CommandTable {
-    const packs = commands.from.flatMap((scalar) => this.#read(besideFile(name, scalar.text), scalar) ?? []);
-    return linkCommands(commands, packs, this.#report);
-  }
-
-  #read(name: string, { span, text }: YamlScalar): PackDocument | undefined {
-    if (this.#documents.has(name)) return this.#documents.get(name);
-    const opened = this.#open(name);
-    if (!opened.ok)
-      this.#report.add(
-        "no-file",
-        span,
-        `\`${text}\` cannot be read: ${opened.problem}`,
-        "paths of packs are relative to the contract",
-      );
-    else this.#files.push({ ...opened.value, name });
-    const document = opened.ok ? readPack({ ...opened.value, name }, this.#report) : undefined;
-    this.#documents.set(name, document);
-    return document;
-  }
 }
 
 interface Sources {

@@ -6,5 +6,5 @@
  *
  * Does not: read files, or decide a call.
  *
- * May import: check, core, plan, schema, text, value.
+ * May import: check, commands, core, plan, schema, text, value.
  */

@@ -5,5 +5,5 @@
  *
  * Does not: check, plan or decide.
  *
- * May import: text, value.
+ * May import: commands, text, value.
  */

@@ -1,5 +1,4 @@
 import type { Verdict } from "../../wire/mod.ts";
-import type { CommandsDocument } from "../commands/form.ts";
 import type { SourceFile, Span } from "./diagnostic.ts";
 import type { ReasonSyntax } from "./reason.ts";
 import type { Syntax } from "./syntax.ts";
@@ -22,7 +21,8 @@ export interface ContractDocument {
   readonly hostFacts: readonly YamlScalar[];
   readonly approval: ApprovalDocument | undefined;
   readonly requires: readonly RequireDocument[];
-  readonly commands: CommandsDocument | undefined;
+  /** The table of commands, which another room reads. */
+  readonly commands: YamlNode | undefined;
   readonly lets: ReadonlyMap<string, Syntax>;
   readonly tools: ReadonlyMap<string, ToolDocument>;
   readonly counters: ReadonlyMap<string, CounterDocument>;

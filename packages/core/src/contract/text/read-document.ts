@@ -1,6 +1,3 @@
-import type { CommandsDocument, PackDocument } from "../commands/form.ts";
-import { readTable } from "../commands/read-forms.ts";
-import { readCommands } from "../commands/table.ts";
 import { Report, type SourceFile, type Span } from "./diagnostic.ts";
 import type {
   ApprovalDocument,
@@ -54,25 +51,12 @@ function readOnce(file: SourceFile, report: Report, repaired?: RepairedText): Co
     hostFacts: reader.readTextList(root, "host_facts"),
     approval: readApproval(reader, root, { isOfTool: true }),
     requires: readRequires(reader, root),
-    commands: readOwnCommands(reader, root, name?.text ?? ""),
+    commands: root.entries.get("commands")?.value,
     lets: reader.lets(root),
     tools: reader.readNamedParts(root, "tools", (node, span, tool) => readTool(reader, tool, node, span), false),
     counters: reader.readNamedParts(root, "counters", (node, span) => readCounter(reader, node, span)),
     rules: reader.items(root, "rules").flatMap((node) => readRule(reader, node) ?? []),
   };
-}
-
-function readOwnCommands(reader: PartReader, root: YamlMap, contract: string): CommandsDocument | undefined {
-  const map = reader.part(root.entries.get("commands")?.value, "commands", "`commands`");
-  return map && readCommands(reader, map, contract);
-}
-
-/** Reads a pack's text. */
-export function readPack(file: SourceFile, report: Report): PackDocument | undefined {
-  const reader = new PartReader(report);
-  const root = reader.part(readYaml(file, report), "pack", "a pack");
-  if (root === undefined) return undefined;
-  return readTable(reader, root, reader.name(root, "pack")?.text ?? "");
 }
 
 /** Reads a mandate's text. */

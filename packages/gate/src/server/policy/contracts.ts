@@ -45,7 +45,7 @@ export async function loadContracts(
 /** The examples of forms that the tables of commands answer otherwise. */
 async function wrongExamples({ tables }: PolicySet): Promise<readonly Diagnostic[]> {
   if (tables.size === 0) return [];
-  const { findWrongExamples } = await import("../../../../readers/src/commands/mod.ts");
+  const { findWrongExamples } = await import("../../../../readers/src/tables.ts");
   const found = await Promise.all([...tables.values()].map(findWrongExamples));
   return found.flat().map(({ form, message }) => ({
     code: "form",

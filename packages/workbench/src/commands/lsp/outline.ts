@@ -1,4 +1,4 @@
-import { isPack } from "../../../../core/src/contract/function.ts";
+import { isPack } from "../../../../readers/src/tables.ts";
 import {
   isContract,
   readYaml,

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { TextDocument } from "vscode-languageserver-textdocument";
-import { contractOfPack } from "../../../../core/src/contract/function.ts";
+import { contractOfPack } from "../../../../readers/src/tables.ts";
 import {
   compileContracts,
   compileMandate,
