@@ -18,7 +18,8 @@ forms:
   - { run: grep, needs: [-r], options: [-r, -l, --include INCLUDE], words: [TEXT, reads TREE * or .], does: reads, prints: names with -l }
   - { run: find, options: [-name INCLUDE, -not, -o, -path TEXT, -exec COMMAND], words: lists TREE * or ., does: reads, prints: names }
   - { run: xargs, options: [-0], words: COMMAND, does: runs }
-  - { run: "sh|env|command", words: COMMAND, does: runs }
+  - { run: "env|command", words: COMMAND, does: runs }
+  - { run: sh, needs: [-c], options: [-c], words: COMMAND, does: runs }
   - { run: git log, words: [REF *, -- ?, reads PATHSPEC *], does: reads }
   - { run: git show, words: reads OBJECT, does: reads }
   - { run: git ls-files, words: lists PATHSPEC * or ., does: reads, prints: names }
@@ -30,6 +31,7 @@ interface Expected {
   readonly verdict?: string;
   readonly reads?: readonly string[];
   readonly writes?: readonly string[];
+  readonly lists?: readonly string[];
   readonly trees?: readonly string[];
 }
 
@@ -52,7 +54,7 @@ const rows: readonly (readonly [text: string, expected: Expected])[] = [
   ["cd a && cd ../b && cat c", { reads: ["/srv/app/a", "/srv/app/b", "/srv/app/b/c"] }],
   ["cd sub && sh -c 'cat a'", { reads: ["/srv/app/sub", "/srv/app/sub/a"] }],
   ["git -C sub log -- a", { reads: ["/srv/app/sub", "/srv/app/sub/a"] }],
-  ["env -C sub cat a", { reads: ["/srv/app/sub/a"] }],
+  ["env -C sub cat a", { verdict: "ESCALATE", reads: ["/srv/app/sub/a"] }],
   ["cd && cat a", { verdict: "ESCALATE", reads: ["~/a"] }],
   ['cd "$X" && cat a', { verdict: "ESCALATE", reads: ["**/a"] }],
   ["command cd sub && git commit -m x", { verdict: "ESCALATE" }],
@@ -68,7 +70,7 @@ const rows: readonly (readonly [text: string, expected: Expected])[] = [
   ['for f in a; do read f; cat "$f"; done', { verdict: "ESCALATE" }],
   ['for f in a; do :; done; cat "$f"', { verdict: "ESCALATE" }],
   ['for f in $X; do cat "$f"; done', { verdict: "ESCALATE" }],
-  ["find src -name '*.ts' -exec cat {} +", { reads: ["/srv/app/src", "/srv/app/src/**/*.ts"] }],
+  ["find src -name '*.ts' -exec cat {} +", { reads: ["/srv/app/src/**/*.ts"], lists: ["/srv/app/src"] }],
   ["find src -not -name '*.ts' -exec cat {} +", { trees: ["/srv/app/src"] }],
   ["find src -name a -o -name b -exec cat {} +", { trees: ["/srv/app/src"] }],
   ["find src | xargs cat", { trees: ["/srv/app/src"] }],
@@ -76,14 +78,21 @@ const rows: readonly (readonly [text: string, expected: Expected])[] = [
   ["git ls-files sub | xargs cat", { trees: ["/srv/app/sub"] }],
   ["cat names | xargs cat", { verdict: "ESCALATE" }],
   ["grep -r x src | xargs cat", { verdict: "ESCALATE" }],
-  ["find src -name '*' -exec cat {} +", { reads: ["/srv/app/src", "/srv/app/src/**/*", "/srv/app/src/**/.*"] }],
+  ["find src -name '*' -exec cat {} +", { trees: ["/srv/app/src"] }],
+  ["find src -name credentials -exec cat {} +", { trees: ["/srv/app/src"] }],
+  ["find src -exec cat {} + -name '*.ts'", { trees: ["/srv/app/src"] }],
+  ["find src -name '*.ts' | xargs cat < names", { verdict: "ESCALATE" }],
+  ["cd sub && find src | xargs cat", { trees: ["/srv/app/sub/src"] }],
+  ["git -C sub ls-files src | xargs cat", { verdict: "ESCALATE" }],
+  ["git ls-files | xargs cat", { verdict: "ESCALATE" }],
   // patterns
   ["cat src/*.ts", { reads: ["/srv/app/src/*.ts"] }],
-  ["cat ./*", { reads: ["/srv/app/*"] }],
+  ["cat ./*", { reads: ["/srv/app"], trees: ["/srv/app"] }],
+  ["cat src/**/../../../x", { verdict: "ALLOW", reads: ["/srv/x"] }],
   ["cat *.ts", { verdict: "ESCALATE", reads: ["/srv/app/*.ts"] }],
   ["cat 'a[1].ts'", { reads: ["/srv/app/a\\[1\\].ts"] }],
-  ["git log -- '.e*'", { reads: ["/srv/app/**/.e*"] }],
-  ["git log -- 'src/*env'", { reads: ["/srv/app/src/**/*env", "/srv/app/src/**/.*env"] }],
+  ["git log -- '.e*'", { reads: ["/srv/app/.e**"] }],
+  ["git log -- 'src/*env'", { reads: ["/srv/app/src/**env"] }],
   ["git log -- ':(glob)**/.e?v'", { verdict: "ESCALATE" }],
   ["git show HEAD:a/b", { reads: ["/srv/app/a/b"] }],
   // folders with everything below
@@ -91,7 +100,7 @@ const rows: readonly (readonly [text: string, expected: Expected])[] = [
   ["grep -r x src", { trees: ["/srv/app/src"] }],
   ["grep -r x --include='*.ts' .", { trees: [], reads: ["/srv/app/**/*.ts"] }],
   ["ls -R src", { verdict: "ESCALATE" }],
-  ["ls src", { trees: [], reads: ["/srv/app/src"] }],
+  ["ls src", { trees: [], lists: ["/srv/app/src"] }],
   // words that no form explains count as read and written
   [
     "odd a --out=b x:c y@d -ee",
@@ -115,7 +124,7 @@ suite("files of a command line", () => {
     test(text.split("\n", 1)[0] ?? text, async () => {
       const answer = await answerTo(text, table);
       assert.equal(answer.verdict, verdict, answer.reason);
-      for (const key of ["reads", "writes", "trees"] as const) {
+      for (const key of ["reads", "writes", "lists", "trees"] as const) {
         const missing = lists[key]?.filter((path) => !answer[key].includes(path)) ?? [];
         assert.deepEqual(missing, [], `${key}: ${answer[key].join(" ")}`);
         if (lists[key]?.length === 0) assert.deepEqual(answer[key], []);

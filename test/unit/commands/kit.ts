@@ -37,6 +37,7 @@ export interface ShownAnswer {
   readonly does: readonly string[];
   readonly reads: readonly string[];
   readonly writes: readonly string[];
+  readonly lists: readonly string[];
   readonly trees: readonly string[];
 }
 
@@ -45,10 +46,11 @@ export async function answerTo(text: string, table: CommandTable, folder = start
     return shown((await explainCommands(text, table, folder)).answer);
   } catch (error) {
     if (!(error instanceof EvaluationError)) throw error;
-    return { verdict: "error", reason: error.message, form: "", does: [], reads: [], writes: [], trees: [] };
+    return { verdict: "error", reason: error.message, form: "", does: [], reads: [], writes: [], lists: [], trees: [] };
   }
 }
 
-function shown({ verdict, reason, form, does, reads, writes, trees }: TableAnswer): ShownAnswer {
-  return { verdict, reason, form, does: [...does], reads: [...reads], writes: [...writes], trees: [...trees] };
+function shown({ does, reads, writes, lists, trees, ...answer }: TableAnswer): ShownAnswer {
+  const sets = { does: [...does], reads: [...reads], writes: [...writes], lists: [...lists], trees: [...trees] };
+  return { ...answer, ...sets };
 }

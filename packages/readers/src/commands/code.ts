@@ -2,7 +2,7 @@
 export const isQuietCode: Readonly<Record<"SED" | "AWK" | "JQ", (text: string) => boolean>> = {
   SED: isQuietSed,
   AWK: isQuietAwk,
-  JQ: (text) => !/\$ENV|(?<![\w.])(?:env|import|include|input_filename|get_search_list)(?!\w)/.test(text),
+  JQ: (text) => !/#|\$\s*(?:ENV|__)|(?<!\w)(?:env|import|include|input_filename|get_search_list)(?!\w)/.test(text),
 };
 
 /** `r`, `R`, `w`, `W` and `e` open files or run commands, alone and as flags of `s`. */
@@ -18,7 +18,9 @@ function isQuietSed(text: string): boolean {
   return true;
 }
 
-const sedAddress = String.raw`(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n]|\\[^])*/I?)`;
+/** A bracket without a slash: sed takes a slash in it as a character, and not as the end. */
+const sedBracket = String.raw`\[\^?\]?[^\]/\n]*\]`;
+const sedAddress = String.raw`(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n[]|\\[^\n]|${sedBracket})*/I?)`;
 /** Blanks, an address, and the letter of a command. */
 const sedCommand = new RegExp(
   String.raw`^[\s;{}]*(?:${sedAddress}(?:\s*,\s*(?:[+~]?\d+|${sedAddress}))?\s*!?\s*)?(?:[pdqgGhHxnNDPl=sy{}]|$)`,
@@ -32,7 +34,11 @@ function afterSedCommand(command: string, rest: string): string | undefined {
   if (!/^[/|#,:@!%+~]$/.test(separator)) return undefined;
   let at = 1;
   for (let part = 0; part < 2; part += 1) {
-    while (at < rest.length && rest.charAt(at) !== separator) at += rest.charAt(at) === "\\" ? 2 : 1;
+    while (at < rest.length && rest.charAt(at) !== separator) {
+      const bracket = part === 0 && rest.charAt(at) === "[" ? endOfBracket(rest, at, separator) : at;
+      if (bracket === undefined) return undefined;
+      at = bracket + (rest.charAt(bracket) === "\\" ? 2 : 1);
+    }
     if (at >= rest.length) return undefined;
     at += 1;
   }
@@ -41,10 +47,17 @@ function afterSedCommand(command: string, rest: string): string | undefined {
   return /^\s*(?:[;}\n]|$)/.test(after) ? after : undefined;
 }
 
-/** `getline`, `system`, pipes, redirections of `print`, the environment and other files. */
+/** The position of the bracket's end; undefined if the separator or a newline is in it. */
+function endOfBracket(text: string, from: number, separator: string): number | undefined {
+  const first = text.charAt(from + 1) === "^" ? from + 2 : from + 1;
+  const end = text.indexOf("]", first + 1);
+  const inside = end < 0 ? "\n" : text.slice(from, end);
+  return inside.includes(separator) || inside.includes("\n") ? undefined : end;
+}
+
+/** `getline`, `system`, pipes, redirections of `print`, the environment and other files, even in quotes. */
 function isQuietAwk(text: string): boolean {
-  const bare = text.replace(/"(?:[^"\\\n]|\\[^])*"/g, '""');
-  if (/\b(?:system|getline|ENVIRON|ARGV|ARGC|PROCINFO|SYMTAB|FUNCTAB|close|fflush)\b|@|(?<!\|)\|(?!\|)/.test(bare))
-    return false;
-  return !/\bprintf?\b[^;{}\n]*>/.test(bare);
+  const banned = /system|getline|ENVIRON|ARGV|ARGC|PROCINFO|SYMTAB|FUNCTAB|close|fflush|@|(?<!\|)\|(?!\|)/;
+  const print = text.indexOf("print");
+  return !banned.test(text) && (print < 0 || !text.slice(print).includes(">"));
 }

@@ -27,12 +27,13 @@ function bindTable(table: CommandTable): Pick<ContractFunction, "run" | "cost"> 
       const { readShell, judgeText } = reader.use();
       const start = folder as string;
       const reading = readShell(text as string, start);
-      const { does, reads, writes, trees, ...answer } = judgeText(reading, table, start);
+      const { does, reads, writes, lists, trees, ...answer } = judgeText(reading, table, start);
       return new Map<string, Value>([
         ...Object.entries(answer),
         ["does", [...does]],
         ["reads", [...reads]],
         ["writes", [...writes]],
+        ["lists", [...lists]],
         ["trees", [...trees]],
       ]);
     },
@@ -52,12 +53,13 @@ export const commandFunctions: readonly ContractFunction[] = [
       does: texts,
       reads: texts,
       writes: texts,
+      lists: texts,
       trees: texts,
     }),
     doc:
       "What the contract's table of commands says about a command line that starts in a folder: `verdict`, with a `reason` and " +
-      "the `form` that decided; what it `does`; the paths that it `reads` and `writes`, and the folders that it reads with " +
-      "everything below them (`trees`). The folder is a full path, or `.` for a folder without a name. See [commands](#commands).",
+      "the `form` that decided; what it `does`; the paths that it `reads`, `writes` and only `lists`, and the folders that " +
+      "it reads or changes with everything below them (`trees`). The folder is a full path, or `.` for a folder without a name. See [commands](#commands).",
     examples: [],
     load: reader.load,
     bindCommands: bindTable,

@@ -1,12 +1,12 @@
 import { nameOfForm, type CommandTable, type CommandEffect, type Form } from "../../../core/src/contract/function.ts";
 import type { Verdict } from "../../../core/src/wire/mod.ts";
-import { joinPath, unknownFolder } from "../path/folder.ts";
-import { escapePattern } from "../path/name-pattern.ts";
+import { isAnyName, joinPath, unknownFolder } from "../path/folder.ts";
+import { escapePattern, segmentsOf } from "../path/name-pattern.ts";
 import type { CommandUse, FileRedirect, ShellReading } from "../shell/run.ts";
 import { mark, type Arg } from "../shell/words.ts";
 import { isMisfit, matchOpenly, matchWhole, type FormMatch, type NamedFile } from "./match.ts";
 import { say, type FormMisfit } from "./split.ts";
-import { pathsOfWord, WordReader, type ReadWord } from "./word.ts";
+import { pathsOfWord, WordReader, wordOfText, type ReadWord } from "./word.ts";
 
 /** What a table says about a command line. */
 export interface TableAnswer {
@@ -18,6 +18,8 @@ export interface TableAnswer {
   readonly does: ReadonlySet<CommandEffect>;
   readonly reads: ReadonlySet<string>;
   readonly writes: ReadonlySet<string>;
+  /** Files and folders whose names are shown. */
+  readonly lists: ReadonlySet<string>;
   /** Folders that are read or changed with everything below them. */
   readonly trees: ReadonlySet<string>;
 }
@@ -59,12 +61,13 @@ class TextJudge {
   readonly #reads = new Set<string>();
   readonly #writes = new Set<string>();
   readonly #trees = new Set<string>();
+  readonly #lists = new Set<string>();
 
   constructor(reading: ShellReading, table: CommandTable, start: string) {
     this.#reading = reading;
     this.#table = table;
     this.#start = start;
-    this.#words = new WordReader(reading, (use) => this.#filesPrintedBy(use));
+    this.#words = new WordReader(reading, (feeder, use) => this.#filesPrintedBy(feeder, use));
     this.#forms = Map.groupBy(table.forms, ({ run }) => run[0] ?? "");
   }
 
@@ -78,7 +81,8 @@ class TextJudge {
     const worst = findings.reduce(stricter, { verdict: "ALLOW", reason: summary(does), form: "", does });
     const { verdict, form } = worst;
     const reason = verdict === "ALLOW" ? summary(does) : worst.reason;
-    return { verdict, reason, form, does, reads: this.#reads, writes: this.#writes, trees: this.#trees };
+    const [reads, writes, lists, trees] = [this.#reads, this.#writes, this.#lists, this.#trees];
+    return { verdict, reason, form, does, reads, writes, lists, trees };
   }
 
   each(): readonly CommandFinding[] {
@@ -92,8 +96,13 @@ class TextJudge {
     return [...commands, ...rest.map((finding) => ({ ...finding, command: "", match: undefined }))];
   }
 
+  /** The forms of a program. One that is named by its path has those of its name, or it is code of the workspace. */
   #formsOf(program: string): readonly Form[] {
-    return [...(this.#forms.get(program) ?? []), ...(program.includes("/") ? (this.#forms.get("FILE") ?? []) : [])];
+    const own = this.#forms.get(program);
+    if (own !== undefined || !program.includes("/")) return own ?? [];
+    const named = this.#forms.get(program.slice(program.lastIndexOf("/") + 1));
+    if (named !== undefined || installed.test(program)) return named ?? [];
+    return this.#forms.get("FILE") ?? [];
   }
 
   #commandWords(use: CommandUse): Parameters<typeof matchWhole>[2] {
@@ -130,6 +139,12 @@ class TextJudge {
     const [first, ...rest] = strict.map((each) => findingOf(each));
     if (first !== undefined) return rest.reduce(stricter, first);
     const isListed = this.#formsOf(use.name).length > 0;
+    if (!isMisfit(match)) {
+      if (this.#reading.withCode.has(use) && !quietCode.has(use.name))
+        return ask(`\`${use.name}\` runs code that is written in the text`);
+      if (use.hasText && match.form.words.some(({ kind }) => kind === "ARGS") && !this.#reading.runners.has(use))
+        return ask(`\`${use.name}\` may run the text that it gets as input`);
+    }
     if (isUnknownFolder) return askAboutUnlisted(use, "its folder is known only when it runs", isListed);
     if (isMisfit(match)) return askAboutUnlisted(use, match.problem, isListed);
     return findingOf(match);
@@ -141,9 +156,16 @@ class TextJudge {
   }
 
   #noteFile({ path, role, isTree }: NamedFile): void {
-    const folder = path.replace(/\/\*\*$/, "");
-    (role === "writes" ? this.#writes : this.#reads).add(folder);
-    if (role !== "lists" && (isTree || folder !== path)) this.#trees.add(folder);
+    const segments = segmentsOf(path);
+    const last = segments.at(-1) ?? "";
+    const isWhole = last === "**" || isAnyName(last);
+    const folder = isWhole ? segments.slice(0, -1).join("/") : path;
+    if (role === "lists") return void this.#lists.add(folder);
+    if (role !== "writes") this.#reads.add(folder);
+    if (role === "writes" || role === "moves") this.#writes.add(folder);
+    if (isTree || isWhole) this.#trees.add(folder);
+    // A program that splits names at blanks reads each part as a name.
+    if (/\s/.test(path)) this.#noteLoose(path.split(/\s+/).map(wordOfPattern), [this.#start]);
   }
 
   /** Words that may be files: each counts as read and written, and so do the parts after `=`, `:` and `@`. */
@@ -154,15 +176,17 @@ class TextJudge {
           ? partlyKnown(word, folders)
           : partsOf(word).flatMap((part) => pathsOfWord(part, { folders }));
       for (const path of paths) {
-        this.#reads.add(path);
-        this.#writes.add(path);
+        const folder = isAnyName(segmentsOf(path).at(-1) ?? "") ? path.slice(0, path.lastIndexOf("/")) : path;
+        if (folder !== path) this.#trees.add(folder);
+        this.#reads.add(folder);
+        this.#writes.add(folder);
       }
     }
   }
 
   #judgeRedirect(redirect: FileRedirect): readonly TableFinding[] {
     const { file, folders, role } = redirect;
-    const word = this.#words.read(file, { ...redirect, feeder: undefined });
+    const word = this.#words.read(file, { ...redirect, feeder: undefined, wrapper: "" });
     if (word.values === undefined || word.glob || word.isMany) {
       this.#noteLoose([word], folders);
       return [ask(`the file ${say(word)} of a redirection is known only when it runs`)];
@@ -190,14 +214,23 @@ class TextJudge {
     return values.includes(undefined) ? [ask(`the value of the variable \`${name}\` is known only when it runs`)] : [];
   }
 
-  /** The files whose names a command prints, if its form says so. */
-  #filesPrintedBy(use: CommandUse): readonly string[] | undefined {
+  /** The files whose names a command prints for another one in the same folder, if its form says so. */
+  #filesPrintedBy(use: CommandUse, reader: Pick<CommandUse, "folders" | "wrapper">): readonly string[] | undefined {
     const match = this.#matchOf(use);
-    if (isMisfit(match) || !match.printsNames) return undefined;
-    return match.files.flatMap(({ path, isTree, role }) => {
-      if (role === "enters") return [];
-      return isTree && match.includes.length > 0 ? match.includes.map((name) => `${path}/**/${name}`) : [`${path}/**`];
-    });
+    const isFilter = /^(?:head|tail|sort|uniq)$/.test(use.name) && !isMisfit(match) && match.files.length === 0;
+    if (isFilter) return use.previous && this.#filesPrintedBy(use.previous, reader);
+    const isHere = use.folders.length === 1 && reader.folders.length === 1 && use.folders[0] === reader.folders[0];
+    // `find` puts the names into the words itself, whatever it prints.
+    if (isMisfit(match) || !isHere || !(match.printsNames || reader.wrapper === "find")) return undefined;
+    // `git ls-files` and `grep -rl x` print names without a folder, which may start with a dash; `find` prints `./`.
+    if (match.files.some(({ role, isImplied }) => role === "enters" || (isImplied === true && use.name !== "find")))
+      return undefined;
+    const files = match.files.flatMap(({ path, isTree }) =>
+      isTree && match.includes.length > 0
+        ? match.includes.map((name) => `${path}/**/${name}`)
+        : [isTree ? `${path}/**` : path],
+    );
+    return files.length === 0 ? undefined : files;
   }
 }
 
@@ -210,6 +243,12 @@ function programWord({ program }: CommandUse): Arg {
   const pieces = [escapePattern(program)];
   return { text: program, fixed: program, known: true, glob: false, single: true, process: false, pieces };
 }
+
+/** Folders of programs that are not code of the workspace. */
+const installed = /(?:^|\/)(?:node_modules|\.?venv|env|vendor|site-packages|\.tox|\.nox|\.bundle)\//;
+
+/** Programs whose code a kind of word judges. */
+const quietCode = new Set(["sed", "gsed", "awk", "gawk", "mawk"]);
 
 /** The finding that decides. If two have the same verdict, a loss comes first, and a form comes before structure. */
 function stricter(left: TableFinding, right: TableFinding): TableFinding {
@@ -260,6 +299,10 @@ function summary(does: ReadonlySet<CommandEffect>): string {
   return verbs.length === 0 ? "the commands change nothing" : `the commands ${verbs.join(", ")}`;
 }
 
+function wordOfPattern(pattern: string): ReadWord {
+  return { ...wordOfText(pattern), values: [pattern] };
+}
+
 /** The word, and its parts after `=`, `:`, `@` and a short option, each as a word. */
 function partsOf(word: ReadWord): readonly ReadWord[] {
   const parts = [word];
@@ -267,7 +310,7 @@ function partsOf(word: ReadWord): readonly ReadWord[] {
     const values = word.values?.map((value) => value.slice(from)).filter((value) => value !== "");
     if (values !== undefined && values.length > 0) parts.push({ ...word, values });
   };
-  for (const { index } of word.text.matchAll(/[=:@,]/g)) add(index + 1);
+  for (const { index } of word.text.matchAll(/[=:@,\s]/g)) add(index + 1);
   if (/^-[^-]./.test(word.text)) add(2);
   return parts.slice(0, 16);
 }

@@ -10,7 +10,7 @@ import {
 } from "../../../core/src/contract/function.ts";
 import { fits, pathsOfWord, textsOf, wordOfText, type ReadWord, type WordPlace } from "./word.ts";
 import { unknownFolder } from "../path/folder.ts";
-import { escapePattern, namesByProgram, plainText } from "../path/name-pattern.ts";
+import { escapePattern, isSourcePattern, plainText, segmentsOf } from "../path/name-pattern.ts";
 import { dashFirst, say, splitCommand, type FormMisfit, type ReadOption } from "./split.ts";
 
 /** A file that a command names. */
@@ -20,6 +20,8 @@ export interface NamedFile {
   readonly role: FileRole;
   /** Does it stand for everything below it? */
   readonly isTree: boolean;
+  /** Does no word name it? */
+  readonly isImplied?: boolean;
 }
 
 /** A form that a command fits. */
@@ -47,15 +49,15 @@ export function isMisfit(match: FormMatch | FormMisfit): match is FormMisfit {
   return "problem" in match;
 }
 
-const unlistedProgram: ProgramShape = { style: "gnu", options: [] };
+const unlistedProgram: ProgramShape = { style: "gnu", options: [], everywhere: [] };
 
 /** Compares a command with a form that permits it: each option and each word must be listed. */
 export function matchWhole(form: Form, table: CommandTable, { args, place }: CommandWords): FormMatch | FormMisfit {
   const program = table.programs.get(form.run[0] ?? "") ?? unlistedProgram;
   const split = splitCommand(args, {
     style: program.style,
-    first: program.options,
-    options: form.options,
+    first: [...program.options, ...program.everywhere],
+    options: [...form.options, ...program.everywhere, ...(form.run.length === 1 ? program.options : [])],
     run: form.run.slice(1),
     wordsBefore: wordsBefore(form.words),
     isDashWord: form.words.some(({ texts }) => texts.includes("--")),
@@ -79,35 +81,47 @@ export function matchWhole(form: Form, table: CommandTable, { args, place }: Com
   if ("problem" in assigned) return { at: args.length + assigned.at, problem: assigned.problem };
   const includes = includesOf(options);
   const placed = [...named, ...assigned.map(([word, shape]) => [word, shape, here] as const)];
-  const files = placed.flatMap(([word, shape, at]) => filesOfWord(word, shape, { place: at, includes }));
+  const found = placed.flatMap(([word, shape, at]) => filesOfWord(word, shape, { place: at, includes }));
+  const isImplied = assigned.length > words.length;
+  const files = [...found.map((file) => ({ ...file, isImplied })), ...copiesOf(found)];
   const loose = placed.flatMap(([word, shape]) => (isLoose(shape) ? [word] : []));
   const printsNames =
     form.prints === true || (form.prints || []).some((name) => options.some((each) => each.name === name));
   return { form, files, loose, words, option: undefined, includes, printsNames };
 }
 
-/** The patterns of names: none if `find` negates or joins them. */
+const joins = /^(?:-o|-or|,|[()]|--exclude)$/;
+const actions = /^-(?:exec|execdir|print|print0|printf|ls|quit|prune)$/;
+
+/**
+ * The patterns of names to which a program is restricted. None if it joins or negates them, if `find` acts before it tests, and
+ * if a name is not that of code: it may be in a folder of secrets.
+ */
 function includesOf(options: readonly ReadOption[]): readonly string[] {
-  if (options.some(({ name }) => /^(?:-o|-or|,)$/.test(name))) return [];
-  return options.flatMap(({ option, value }, at) => {
-    const isNegated = /^(?:-not|!)$/.test(options[at - 1]?.name ?? "");
-    return option.value?.kind === "INCLUDE" && !isNegated ? (value?.values ?? []).flatMap(includedNames) : [];
+  if (options.some(({ name }) => joins.test(name))) return [];
+  const first = options.findIndex(({ name }) => actions.test(name));
+  const before = first < 0 ? options : options.slice(0, first);
+  const names = before.flatMap(({ option, value }, at) => {
+    if (/^(?:-not|!)$/.test(before[at - 1]?.name ?? "")) return [];
+    if (option.value?.kind === "ENDING") return (value?.values ?? []).map((ending) => `*.${ending}`);
+    return option.value?.kind === "INCLUDE" ? (value?.values ?? []).flatMap(includedNames) : [];
   });
+  return names.every(isSourcePattern) ? names : [];
 }
 
 /** The program itself reads the pattern: `*.{ts,tsx}` is two. */
 function includedNames(value: string): readonly string[] {
   const name = plainText(value) ?? value;
-  const [, before = "", names, after = ""] = /^([^{}]*)\{([^{}]*)\}([^{}]*)$/.exec(name) ?? [];
-  const all = names === undefined ? [name] : names.split(",").map((each) => before + each + after);
-  return all.flatMap(namesByProgram);
+  const [, start = "", names, end = ""] = /^([^{}]*)\{([^{}]*)\}([^{}]*)$/.exec(name) ?? [];
+  return names === undefined ? [name] : names.split(",").map((each) => start + each + end);
 }
 
-/** After this number of words everything is a word: before `ARGS` and `COMMAND`. */
+/** After this number of words everything is a word: before `ARGS`, and after the first word of `COMMAND`. */
 function wordsBefore(positions: readonly WordPosition[]): number | undefined {
   const last = positions.at(-1);
-  if (last?.kind !== "ARGS" && last?.kind !== "COMMAND") return undefined;
-  return positions.length - 1;
+  if (positions.some(({ texts }) => texts.includes("--"))) return undefined;
+  if (last?.kind === "COMMAND") return positions.length;
+  return last?.kind === "ARGS" ? positions.length - 1 : undefined;
 }
 
 function isLoose({ kind }: WordShape): boolean {
@@ -135,22 +149,50 @@ function filesOfWord(
       pathsOfWord(wordOfText(text.slice(text.indexOf(":") + 1)), place).map((path) => ({ path, role, isTree: false })),
     );
   if (kind === "PATHSPEC") return pathspecFiles(word, role, place);
+  if (word.text === "-" && !word.isAfterDash) return [];
   const paths = pathsOfWord(word, place);
+  // To remove what a build made says nothing about other names there.
+  if (kind === "GENERATED") return paths.map((path) => ({ path: plainStart(path), role, isTree: false }));
   if (kind !== "TREE" || role === "lists") return paths.map((path) => ({ path, role, isTree: kind === "TREE" }));
   if (includes.length === 0) return paths.map((path) => ({ path, role, isTree: true }));
   return paths.flatMap((path) => includes.map((name) => ({ path: `${path}/**/${name}`, role, isTree: false })));
 }
 
+/** The path up to its first pattern. */
+function plainStart(path: string): string {
+  const segments = segmentsOf(path);
+  const at = segments.findIndex((segment) => plainText(segment) === undefined);
+  return at < 0 ? path : segments.slice(0, at).join("/");
+}
+
 /** git reads the pattern itself: its `*` also matches slashes and leading dots. */
 function pathspecFiles(word: ReadWord, role: FileRole, place: WordPlace): readonly NamedFile[] {
-  return (word.values ?? []).flatMap((value) => {
-    const written = plainText(value) ?? value;
-    const folder = /^(?:[^*?[]*\/)?/.exec(written)?.[0] ?? "";
-    const values = /[*?[]/.test(written)
-      ? namesByProgram(written.slice(written.lastIndexOf("/") + 1)).map((name) => `${escapePattern(folder)}**/${name}`)
-      : [value];
-    return pathsOfWord({ ...word, values }, place).map((path) => ({ path, role, isTree: false }));
+  const values = word.glob
+    ? (word.values ?? [])
+    : (word.values ?? []).map((value) => valueOfPathspec(plainText(value) ?? value));
+  return pathsOfWord({ ...word, values }, place).map((path) => {
+    const isTree = role === "lists" && plainText(path) !== undefined;
+    return { path, role, isTree };
   });
+}
+
+function valueOfPathspec(text: string): string {
+  if (!/[*?[]/.test(text)) return escapePattern(text);
+  const [, folder = "", last = ""] = /^((?:[^*?[]*\/)?)([^/]*)$/.exec(text) ?? [];
+  if (/^\*+$/.test(last)) return escapePattern(folder === "" ? "." : folder.slice(0, -1));
+  if (last !== "" && isSourcePattern(last)) return `${escapePattern(folder)}**/${last}`;
+  return text.replace(/\*+|\?|\[[^\]]*\]?/g, "**");
+}
+
+/** What is copied or moved into a folder has the same name there. */
+function copiesOf(files: readonly NamedFile[]): readonly NamedFile[] {
+  const into = files.filter(({ role }) => role === "writes").map(({ path }) => path);
+  const names = files.flatMap(({ path, role }) =>
+    role === "copies" || role === "moves" ? [segmentsOf(path).at(-1) ?? ""] : [],
+  );
+  return into.flatMap((folder) =>
+    names.map((name) => ({ path: `${folder}/${name}`, role: "writes" as const, isTree: false })),
+  );
 }
 
 type PlacedWord = readonly [word: ReadWord, shape: WordShape, place: WordPlace];
@@ -262,20 +304,23 @@ export function matchOpenly(
   { args: written, place }: CommandWords,
 ): FormMatch | undefined {
   const program = table.programs.get(form.run[0] ?? "") ?? unlistedProgram;
-  const args = program.style === "bare" ? dashFirst(written) : written;
   const others = table.forms.filter(({ run }) => run[0] === form.run[0]);
-  const valued = [program.options, ...others.flatMap(({ options, marked }) => [options, marked])].flat();
+  const own = others.flatMap(({ options, marked }) => [options, marked]);
+  const valued = [program.options, program.everywhere, ...own].flat();
+  const args = program.style === "bare" ? dashFirst(written, valued) : written;
   const words = wordsOfCommand(args, valued);
   const run = form.run.slice(1);
-  if (!run.every((word, at) => words[at]?.text === word)) return undefined;
+  if (!run.every((word, at) => words[at]?.text.replace(/^\.\//, "") === word)) return undefined;
   const rest = words.slice(run.length);
   const rules = { valued, style: program.style };
-  const option = form.marked.length === 0 ? undefined : markedOption(args, form.marked, rules);
+  const last = run.length === 0 ? undefined : words[run.length - 1];
+  const after = last === undefined ? args : args.slice(args.indexOf(last) + 1);
+  const option = form.marked.length === 0 ? undefined : markedOption(after, form.marked, rules);
   const { any } = form;
   const isAny = any !== undefined && rest.some((word) => fits(word, any, place));
   if (form.marked.length > 0 && option === undefined) return undefined;
   if (any !== undefined && !isAny) return undefined;
-  if (form.unless !== undefined && isExcepted(form, rest, { args, place, rules })) return undefined;
+  if (form.unless !== undefined && isExcepted(form, rest, { args: after, place, rules })) return undefined;
   return { form, files: [], loose: args, words: rest, option, includes: [], printsNames: false };
 }
 
@@ -317,8 +362,12 @@ function markedOption(
   { valued, style }: OptionRules,
 ): string | undefined {
   const names = marked.flatMap((option) => option.names);
-  for (const { text } of args) {
-    if (text === "--") return undefined;
+  for (const [at, { text }] of args.entries()) {
+    const isValue = valued.some(
+      ({ names: own, value, isOptional }) =>
+        value !== undefined && !isOptional && own.includes(args[at - 1]?.text ?? ""),
+    );
+    if (text === "--" || (style === "posix" && !text.startsWith("-") && !isValue)) return undefined;
     const [word = ""] = text.split("=", 1);
     const isLong = word.startsWith("--") && word.length > 2;
     const found = names.find(

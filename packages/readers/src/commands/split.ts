@@ -26,7 +26,7 @@ export interface SplitRules {
   readonly style: OptionStyle;
   /** Options before the words of the form. */
   readonly first: readonly FormOption[];
-  /** Options after them. */
+  /** Options after them. All words of `run` may come first. */
   readonly options: readonly FormOption[];
   /** The words of the form after the program. */
   readonly run: readonly string[];
@@ -38,7 +38,7 @@ export interface SplitRules {
 
 /** Tells the options and the words of a command apart. */
 export function splitCommand(written: readonly ReadWord[], rules: SplitRules): SplitCommand | FormMisfit {
-  const args = rules.style === "bare" ? dashFirst(written) : written;
+  const args = rules.style === "bare" ? dashFirst(written, rules.options) : written;
   const [options, words]: [ReadOption[], ReadWord[]] = [[], []];
   const run = [...rules.run];
   let isEnd = false;
@@ -70,6 +70,7 @@ export function splitCommand(written: readonly ReadWord[], rules: SplitRules): S
       return misfit(at, `${say(arg)} is known only when it runs`);
     const runs = listed.find(({ names, value }) => value?.kind === "COMMAND" && names.includes(arg.text));
     if (runs !== undefined) {
+      options.push({ name: arg.text, option: runs, value: undefined });
       at = endOfCommand(args, at + 1);
       continue;
     }
@@ -90,11 +91,21 @@ function endOfCommand(args: readonly ReadWord[], from: number): number {
   return end < 0 ? args.length : end;
 }
 
-/** `tar czf` is `tar -czf`. */
-export function dashFirst(args: readonly ReadWord[]): readonly ReadWord[] {
+/** `tar cfz a b` is `tar -c -f a -z b`: the letters take the next words in order. */
+export function dashFirst(args: readonly ReadWord[], listed: readonly FormOption[]): readonly ReadWord[] {
   const [first, ...rest] = args;
   if (first === undefined || !/^[A-Za-z]+$/.test(first.text)) return args;
-  return [wordOfText(`-${first.text}`), ...rest];
+  const words: ReadWord[] = [];
+  for (const letter of first.text) {
+    const name = `-${letter}`;
+    words.push(wordOfText(name));
+    const isValued = listed.some(
+      ({ names, value, isOptional }) => value !== undefined && !isOptional && names.includes(name),
+    );
+    const value = isValued ? rest.shift() : undefined;
+    if (value !== undefined) words.push(value);
+  }
+  return [...words, ...rest];
 }
 
 function misfit(at: number, problem: string): FormMisfit {
@@ -172,5 +183,5 @@ function attachedValue(arg: ReadWord, from: number): ReadWord {
   const before = arg.text.slice(0, from);
   const isPlain = arg.values?.every((value) => value.startsWith(before)) === true;
   if (!isPlain) return { ...wordOfText(text), values: undefined };
-  return { ...arg, text, fixed: text, values: arg.values.map((value) => value.slice(from)), isMany: arg.isMany };
+  return { ...arg, text, fixed: text, values: arg.values.map((value) => value.slice(from)), isMany: false };
 }

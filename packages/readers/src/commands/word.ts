@@ -1,7 +1,7 @@
 import type { WordShape } from "../../../core/src/contract/function.ts";
 import { isQuietCode } from "./code.ts";
 import { joinPath, unknownFolder } from "../path/folder.ts";
-import { plainText, segmentsOf } from "../path/name-pattern.ts";
+import { isSourceEnding, plainText, segmentsOf } from "../path/name-pattern.ts";
 import type { CommandUse, ShellReading } from "../shell/run.ts";
 import { literal, patternOf, type Arg, type WordPiece } from "../shell/words.ts";
 
@@ -19,12 +19,15 @@ export interface ReadWord {
   readonly isMany: boolean;
   readonly glob: boolean;
   readonly fixed: string;
+  /** Is it the output or the input of a command: `<(...)`? */
+  readonly process: boolean;
   /** Does it follow `--`, so that git takes it as a file? */
   readonly isAfterDash?: boolean;
 }
 
-/** Finds the paths of the files that a command prints: for `xargs` and `{}` of `find`. */
-export type FilesOf = (use: CommandUse) => readonly string[] | undefined;
+/** Finds the paths of the files that a command prints for another one: for `xargs` and `{}` of `find`. */
+export type FilesOf = (feeder: CommandUse, reader: ReaderOfWords) => readonly string[] | undefined;
+type ReaderOfWords = Pick<CommandUse, "loops" | "feeder" | "folders" | "wrapper">;
 
 /** Words of commands, with the values of loop variables and of `{}`. */
 export class WordReader {
@@ -36,15 +39,18 @@ export class WordReader {
     this.#filesOf = filesOf;
   }
 
-  read(arg: Arg, { loops, feeder }: Pick<CommandUse, "loops" | "feeder">): ReadWord {
-    const { text, fixed, glob, pieces } = arg;
+  read(arg: Arg, use: ReaderOfWords): ReadWord {
+    const { text, fixed, glob, pieces, process } = arg;
     const plain = patternOf(arg);
-    const word = { text, fixed, glob, isJoined: false, isMany: glob };
+    const word = { text, fixed, glob, process, isJoined: false, isMany: glob };
     if (plain !== undefined) return { ...word, values: [plain] };
     const [only, ...rest] = pieces ?? [];
     if (typeof only === "object" && only.variable === "{}" && rest.length === 0)
-      return { ...word, values: feeder && this.#filesOf(feeder), isJoined: true, isMany: !only.isQuoted };
-    return { ...word, values: pieces === undefined ? undefined : this.#expand(pieces, loops) };
+      return { ...word, values: use.feeder && this.#filesOf(use.feeder, use), isJoined: true, isMany: !only.isQuoted };
+    const values = pieces === undefined ? undefined : this.#expand(pieces, use.loops);
+    // The text shows none of these values, and they must not be options or signs of `find`.
+    if (values?.some((value) => /^-|^[;+!()]$/.test(value)) === true) return { ...word, values: undefined };
+    return { ...word, values, glob: glob || values?.some((value) => plainText(value) === undefined) === true };
   }
 
   #expand(pieces: readonly WordPiece[], loops: ReadonlySet<string>): readonly string[] | undefined {
@@ -72,7 +78,8 @@ export class WordReader {
 
 export function wordOfText(text: string): ReadWord {
   const arg = literal(text);
-  return { text, fixed: text, values: [patternOf(arg) ?? text], isJoined: false, isMany: false, glob: false };
+  const values = [patternOf(arg) ?? text];
+  return { text, fixed: text, values, isJoined: false, isMany: false, glob: false, process: false };
 }
 
 /** The texts of a word that is known and not a pattern. */
@@ -108,12 +115,14 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
     case undefined:
       return texts?.every((text) => shape.texts.includes(text)) === true;
     case "FILE":
+      if (word.process || (shape.role === "reads" && word.text === "-")) return true;
+      return isFile(word) && !isEach(/^\.{1,2}$|\/$/) && !place.folders.includes(unknownFolder);
     case "TREE":
       return isFile(word) && !place.folders.includes(unknownFolder);
+    case "LEAF":
+      return isFile(word) && isEach(/[^/.]\.\w+$/) && !place.folders.includes(unknownFolder);
     case "PATHSPEC":
-      return (
-        isFile(word) && !place.folders.includes(unknownFolder) && texts?.every((text) => !text.startsWith(":")) === true
-      );
+      return isFile(word) && !place.folders.includes(unknownFolder);
     case "PATH":
     case "FOLDER":
       return texts !== undefined && isFile(word) && !place.folders.includes(unknownFolder);
@@ -123,6 +132,10 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
       return isRoot(word, place);
     case "INCLUDE":
       return word.values?.every((value) => /^[^/!][^/]*$/.test(plainText(value) ?? value)) === true;
+    case "ENDING":
+      return texts?.every(isSourceEnding) === true;
+    case "PORT":
+      return isEach(/^(?:tcp|udp)?:\d+(?:[-,]\d+)*$/i);
     case "TEXT":
       return isEach(/^(?!@)/);
     case "NUMBER":
@@ -154,16 +167,21 @@ const refName = String.raw`(?!\.)[A-Za-z0-9_@](?:(?!\/\.|\/$|\.\.|\.lock(?:\/|$)
 const ref = new RegExp(`^${refName}(?:\\.{2,3}(?:${refName})?)?$`);
 const object = new RegExp(`^(?:${refName})?:(?!/)[^:]+$`);
 
-/** A pattern starts with a plain segment or `./`, so no file that it matches reads as an option. */
+/**
+ * A pattern starts with a plain segment or `./`, so no file that it matches reads as an option. Some programs read `@file` and
+ * `host:file` in their own way.
+ */
 function isFile({ values, isJoined, glob, isAfterDash }: ReadWord): boolean {
   if (isJoined) return values !== undefined;
   const isOption = (value: string): boolean => value.startsWith("-") || (glob && /^[*?[]/.test(value));
-  return values?.every((value) => value !== "" && (isAfterDash === true || !isOption(value))) === true;
+  const isOwn = (value: string): boolean => /^@|^[^/]*:/.test(value);
+  return values?.every((value) => value !== "" && !isOwn(value) && (isAfterDash === true || !isOption(value))) === true;
 }
 
+/** A link in `node_modules` may lead to sources, so what is below a folder with `**` is not made again. */
 function isGenerated(path: string, { start, generated }: WordPlace): boolean {
   return generated.some((name) => {
-    if (name.startsWith("**/")) return isBelow(path, start) && segmentsOf(path).includes(name.slice(3));
+    if (name.startsWith("**/")) return isBelow(path, start) && segmentsOf(path).at(-1) === name.slice(3);
     const folder = joinPath(start, name);
     return path === folder || path.startsWith(`${folder}/`);
   });

@@ -1,4 +1,4 @@
-import { plainText, segmentsMeet, segmentsOf } from "./name-pattern.ts";
+import { crossesMeet, isCrossing, plainText, segmentsMeet, segmentsOf } from "./name-pattern.ts";
 
 /** A folder that the gate does not know. Relative names in it are compared by every suffix. */
 export const unknownFolder = "**";
@@ -36,16 +36,20 @@ function goUp(path: string[], isRooted: boolean): void {
 export function mayName(path: string, names: readonly string[]): boolean {
   const segments = segmentsOf(path.toLowerCase());
   const isCertain = plainText(path) !== undefined;
-  const isNamed = (name: string): boolean => namesSegment(segments, segmentsOf(name.toLowerCase()));
-  if (isCertain && names.some((name) => name.startsWith("!") && isNamed(name.slice(1)))) return false;
-  return names.some((name) => !name.startsWith("!") && isNamed(name));
+  const lower = names.map((name) => name.toLowerCase());
+  const isExcepted = (name: string): boolean => namesSegment(segments, segmentsOf(name), segments.length - 1);
+  if (isCertain && lower.some((name) => name.startsWith("!") && isExcepted(name.slice(1)))) return false;
+  const isNamed = isCrossing(path)
+    ? (name: string) => crossesMeet(path.toLowerCase(), name)
+    : (name: string) => namesSegment(segments, segmentsOf(name));
+  return lower.some((name) => !name.startsWith("!") && isNamed(name));
 }
 
 /**
  * Does the last segment of the name meet a segment of the path, and those before it the segments before? `**` in the path
- * stands for folders that nobody named, so it may be the first segments of the name, but not the last.
+ * stands for folders that nobody named, so it may be the first segments of the name, but not the last. Neither may `*`.
  */
-function namesSegment(path: readonly string[], name: readonly string[]): boolean {
+function namesSegment(path: readonly string[], name: readonly string[], from = 0): boolean {
   const isRooted = name[0] === "" || name[0] === "~";
   const before = (at: number, left: number): boolean => {
     if (left < 0) return !isRooted || at < 0;
@@ -54,7 +58,12 @@ function namesSegment(path: readonly string[], name: readonly string[]): boolean
     if (segment === "**") return before(at - 1, left) || before(at, left - 1);
     return segmentsMeet(segment, name[left] ?? "") && before(at - 1, left - 1);
   };
-  return path.some((segment, at) => segment !== "**" && before(at, name.length - 1));
+  return path.some((segment, at) => at >= from && !isAnyName(segment) && before(at, name.length - 1));
+}
+
+/** Does the segment say nothing about the name? Then its folder counts as read with everything below. */
+export function isAnyName(segment: string): boolean {
+  return /^[*?]+$/.test(segment);
 }
 
 /** Is each file of the pattern certainly in the folder, or the folder itself? `.` is the folder in which the text starts. */

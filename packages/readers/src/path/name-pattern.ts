@@ -80,13 +80,26 @@ const sources = new Set(
   ).split(" "),
 );
 
-/**
- * The patterns of files that a program finds by its own pattern of names: unlike a shell, it lets `*` match a leading dot.
- */
-export function namesByProgram(pattern: string): readonly string[] {
-  const [, ending] = /^\*\.(\w+)$/.exec(pattern) ?? [];
-  const isHiddenToo = /^[*?[]/.test(pattern) && !(ending !== undefined && sources.has(ending));
-  return isHiddenToo ? [pattern, `.${pattern}`] : [pattern];
+/** Does the pattern only match names of code, such as `*.ts`? */
+export function isSourcePattern(pattern: string): boolean {
+  const [, ending = ""] = /^[^[\]{}/\\]*\.(\w+)$/.exec(pattern) ?? [];
+  return sources.has(ending);
+}
+
+/** Is it the ending of code: `ts`? */
+export function isSourceEnding(ending: string): boolean {
+  return sources.has(ending);
+}
+
+/** Does `*` cross slashes in the pattern? git's own patterns are written with `**` inside a segment. */
+export function isCrossing(pattern: string): boolean {
+  return segmentsOf(pattern).some((segment) => segment !== "**" && segment.includes("**"));
+}
+
+/** May a path of such a pattern end in the name, in any folder? */
+export function crossesMeet(pattern: string, name: string): boolean {
+  const isRooted = name.startsWith("/") || name.startsWith("~");
+  return meet(tokensOf(pattern), tokensOf(isRooted ? name : `*/${name}`));
 }
 
 /** The tokens of a segment. A bracket that is not closed is a plain character. */

@@ -178,6 +178,7 @@ class FolderStates {
       const words = node.args.flatMap((arg) => (arg.type === "Word" ? [arg] : []));
       return { success: moveFolders(words, from), failure: from };
     }
+    if (name === "exit" && !this.#facts.functions.has(name)) return same([]);
     if (name !== undefined && (movers.has(name) || this.#facts.functions.has(name)))
       return same(either(from, [unknownFolder]));
     return same(from);

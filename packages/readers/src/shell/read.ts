@@ -236,11 +236,24 @@ function readCommand(reading: ShellReading, node: Command, position: ShellPositi
   const variables = node.prefix.flatMap((part) => (part.type === "Assignment" ? [part.name] : []));
   const words = [readWord(node.name, shapes), ...args];
   const at = pipeline?.commands.indexOf(node) ?? -1;
-  const before = pipeline?.commands[at - 1];
-  const previous = before === undefined ? undefined : uses.get(before);
+  const before = pipeline?.operators[at - 1] === "|" ? pipeline.commands[at - 1] : undefined;
+  const hasOwnInput = node.redirects.some((redirect) => descriptorOf(redirect) === 0);
+  const isPiped = before?.type === "Command" && keepsOutput(before) && !hasOwnInput;
+  const previous = isPiped ? uses.get(before) : undefined;
   const folders = states.get(node) ?? [unknownFolder];
   const input = inputOf(node.redirects);
   uses.set(node, readCall(reading, { words, input, variables, wrapper, calls, folders, loops, previous }));
+}
+
+/** Is the whole output of the command its own, without messages? */
+function keepsOutput({ redirects }: Command): boolean {
+  return redirects.every(
+    (redirect) =>
+      redirect.type === "Redirect" &&
+      redirect.operator === ">" &&
+      redirect.target?.value === "/dev/null" &&
+      descriptorOf(redirect) === 2,
+  );
 }
 
 /** `of=file`: an ordinary argument of most commands, and an assignment for `export`. */

@@ -39,6 +39,10 @@ export interface CommandUse {
   readonly folders: Folders;
   /** The loop variables around it. */
   readonly loops: ReadonlySet<string>;
+  /** The command before it in a pipe, if its output is the whole input. */
+  readonly previous: CommandUse | undefined;
+  /** Is its input a text in the code itself? */
+  readonly hasText: boolean;
   /** The command whose output names the files for `{}`: `find` with `-exec`, or the one before `xargs`. */
   readonly feeder: CommandUse | undefined;
 }
@@ -67,6 +71,8 @@ export interface ShellReading extends ShellVariables {
   readonly uses: CommandUse[];
   /** The uses with commands among their words. */
   readonly runners: Set<CommandUse>;
+  /** The uses with code of an interpreter in the text. */
+  readonly withCode: Set<CommandUse>;
   readonly redirects: FileRedirect[];
   /** The words of all loops over a variable, by its name. */
   readonly loopWords: Map<string, Arg[]>;
@@ -99,6 +105,8 @@ export interface CommandInvocation extends Runner {
   /** The command before it in a pipe. */
   readonly previous?: CommandUse | undefined;
   readonly feeder?: CommandUse | undefined;
+  /** The command itself, once it is recorded. */
+  readonly use?: CommandUse;
 }
 
 /** Records a command, and reads the code that it runs. */
@@ -131,7 +139,9 @@ export function readCall(reading: ShellReading, call: CommandInvocation): Comman
   )
     doubt(`it has over ${commandsMax} commands`);
   const { wrapper, folders, loops, feeder } = call;
-  const use = { name, program: first.text, wrapper, args, folders, loops, feeder };
+  const { previous, input } = call;
+  const hasText = input !== "elsewhere";
+  const use = { name, program: first.text, wrapper, args, folders, loops, previous, hasText, feeder };
   const count = reading.uses.push(use);
   readInner(reading, use, call);
   if (reading.uses.length > count) reading.runners.add(use);
@@ -141,7 +151,7 @@ export function readCall(reading: ShellReading, call: CommandInvocation): Comman
 /** Reads the code or the command that a command with this name runs. */
 function readInner(reading: ShellReading, use: CommandUse, outer: CommandInvocation): void {
   const { name, args } = use;
-  const call = { ...outer, folders: foldersInside(use), feeder: undefined };
+  const call = { ...outer, folders: foldersInside(use), feeder: undefined, use };
   const base = name.split("/").at(-1) ?? name;
   if (isNeverKnown(base) || renames(base, args)) doubt(`${quote(name)} may run code that the gate does not read`);
   readBuiltin(reading, base, args);
@@ -168,7 +178,7 @@ function readInner(reading: ShellReading, use: CommandUse, outer: CommandInvocat
 
 /** The folders of a command that another one runs: `env -C folder`. */
 function foldersInside({ name, args, folders }: CommandUse): Folders {
-  const [move] = wrappers.has(name) ? moveOf(name, args) : [];
+  const move = wrappers.has(name) ? moveOf(name, args).at(-1) : undefined;
   if (move !== undefined) return folders.map((folder) => joinPath(folder, escapePattern(move)));
   return wrappers.has(name) && moveOf(name, args).length > 0 ? [unknownFolder] : folders;
 }
@@ -332,7 +342,13 @@ interface InterpreterCall {
   readonly args: readonly Arg[];
 }
 
-function readScript(reading: ShellReading, run: InterpreterCall, { input }: CommandInvocation): void {
+function readScript(reading: ShellReading, run: InterpreterCall, { input, use }: CommandInvocation): void {
+  const count = reading.scripts.length;
+  readCodes(reading, run, input);
+  if (use !== undefined && reading.scripts.length > count) reading.withCode.add(use);
+}
+
+function readCodes(reading: ShellReading, run: InterpreterCall, input: Input): void {
   const { name, interpreter, args } = run;
   const { language } = interpreter;
   // `awk` reads no options after its code.

@@ -54,6 +54,7 @@ function emptyReading(shapes: Shapes): ShellReading {
     commands: [],
     uses: [],
     runners: new Set(),
+    withCode: new Set(),
     redirects: [],
     loopWords: new Map(),
     writes: new Set(),

@@ -56,7 +56,7 @@ export function readWord(word: Word, shapes: Pick<Shapes, "braces"> = understood
   return {
     ...found,
     known: found.known && !home && hasNoBraces,
-    pieces: hasNoBraces ? homePieces(word, found) : undefined,
+    pieces: hasNoBraces ? homePieces(word, found)?.map(shellPiece) : undefined,
   };
 }
 
@@ -66,6 +66,11 @@ function documentIn({ parts }: Word): string | undefined {
   if (quoted?.type !== "DoubleQuoted" || others.length > 0) return undefined;
   const [part, ...rest] = quoted.parts;
   return part?.type === "CommandExpansion" && rest.length === 0 ? documentText(part) : undefined;
+}
+
+/** Without the option `globstar`, `**` is `*`. */
+function shellPiece(piece: WordPiece): WordPiece {
+  return typeof piece === "string" ? piece.replace(/(\\[^])|\*+/g, (_, escaped?: string) => escaped ?? "*") : piece;
 }
 
 /** The pieces with `~` for the home folder, and `\~` for a file with that name. */
@@ -135,7 +140,10 @@ function readPart(part: WordPart): Arg {
     case "ProcessSubstitution":
       return { ...putIn(part.text), single: true, process: true };
     case "SimpleExpansion":
-      return variable(part.text, part.text.slice(1));
+      // `$?`, `$#`, `$$` and `$!` are numbers.
+      return /^\$[?#$!]$/.test(part.text)
+        ? { ...putIn(part.text), pieces: ["0"] }
+        : variable(part.text, part.text.slice(1));
     case "ParameterExpansion":
       return part.prefix === undefined && part.index === undefined && part.operation === undefined
         ? variable(part.text, part.parameter)

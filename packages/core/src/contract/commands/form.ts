@@ -14,11 +14,14 @@ export const kinds = {
   FILE: "a file by its name",
   PATHSPEC: "a file, or a pattern of files that git reads, without `:` at its start",
   PATH: "a file or folder by its name, without a pattern",
+  LEAF: "a path whose last name has an ending, such as `src/a.ts`, so it is hardly a folder",
   FOLDER: "a folder by its name",
   TREE: "a file, or a folder with everything below it",
   GENERATED: "a file or folder of the list `generated`",
   ROOT: "a root, the home folder, the start folder, a folder above it, or a word that is known only when it runs",
   INCLUDE: "a pattern of file names",
+  ENDING: "the ending of names of code, such as `ts`",
+  PORT: "a port, such as `:3000` or `tcp:80`",
   TEXT: "a text that the program does not open",
   NUMBER: "a number, with a unit at most",
   NAME: "letters, digits, `.`, `_` and `-`",
@@ -35,10 +38,10 @@ export const kinds = {
 export type Kind = keyof typeof kinds;
 
 /**
- * What a command does with the file that a word names. `lists` shows names only. `enters` makes it the folder of the words
- * after it.
+ * What a command does with the file that a word names. `lists` shows names only. `copies` and `moves` read or write it, and
+ * write a file of the same name below the last word. `enters` makes it the folder of the words after it.
  */
-export const roles = ["reads", "lists", "writes", "enters"] as const;
+export const roles = ["reads", "lists", "writes", "copies", "moves", "enters"] as const;
 export type FileRole = (typeof roles)[number];
 
 /** Kinds whose words name files, so they have a role. */
@@ -46,6 +49,7 @@ export const fileKinds: ReadonlySet<Kind> = new Set([
   "FILE",
   "PATHSPEC",
   "PATH",
+  "LEAF",
   "FOLDER",
   "TREE",
   "GENERATED",
@@ -115,18 +119,20 @@ export function nameOfForm({ run, marked }: Pick<Form, "run" | "marked">): strin
 }
 
 /** How a program reads its options. */
-export const optionStyles = ["gnu", "single", "bare"] as const;
+export const optionStyles = ["gnu", "single", "bare", "posix"] as const;
 export type OptionStyle = (typeof optionStyles)[number];
 
 /** What holds for all forms of a program. */
 export interface ProgramShape {
   /**
    * `gnu`: `-rf` is `-r` and `-f`. `single`: options are whole words, such as `-name` and `-count=1`. `bare`: the first word
-   * is options without a dash, as for `tar czf`.
+   * is options without a dash, as for `tar czf`. `posix`: options end at the first word.
    */
   readonly style: OptionStyle;
   /** Options before the words of `run` that follow the program. */
   readonly options: readonly FormOption[];
+  /** Options at any position. */
+  readonly everywhere: readonly FormOption[];
 }
 
 /** The table of commands of one contract. */

@@ -45,7 +45,11 @@ function readProgram(reader: PartReader, node: YamlNode, span: Span): ProgramSha
       `\`${style}\` is not a style of options`,
       `styles are ${optionStyles.join(", ")}`,
     );
-  return { style: style as OptionStyle, options: readOptions(reader, map, "options", []) };
+  return {
+    style: style as OptionStyle,
+    options: readOptions(reader, map, "options", []),
+    everywhere: readOptions(reader, map, "everywhere", []),
+  };
 }
 
 interface FormPlace {
@@ -211,7 +215,7 @@ function readOptions(reader: PartReader, map: YamlMap, key: string, before: read
   return readList(reader, map, key).flatMap((scalar) => {
     const [, other] = /^like (.+)$/.exec(scalar.text) ?? [];
     if (other === undefined) return keepGood(reader, scalar, parseOption(scalar.text)) ?? [];
-    const form = before.find(({ run }) => run.join(" ") === other);
+    const form = before.findLast(({ run, needs }) => run.join(" ") === other && needs.length === 0);
     if (form === undefined)
       reader.report.add(
         "form",

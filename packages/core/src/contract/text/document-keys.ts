@@ -42,7 +42,7 @@ export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
   /** The table of commands of a contract. */
   commands: words("from without weaken programs generated variables forms"),
   /** How the programs of a table read their options. */
-  program: words("style options"),
+  program: words("style options everywhere"),
   form: words("run needs options marked any unless words does writes prints verdict reason examples counterexamples"),
   /** Words or options with which a form does not apply. */
   exception: words("options words"),

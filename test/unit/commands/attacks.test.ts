@@ -1,0 +1,74 @@
+/**
+ * Goal: no command line passes a contract with the ready packs that reads a secret, leaves the workspace, runs code from
+ * elsewhere, sends or destroys; ordinary ones pass. Method: texts of attackers, each ALLOW once, and their harmless twins.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { before, suite, test } from "node:test";
+import { loadFunctions, renderDiagnostic, type PolicySet } from "../../../packages/core/src/contract/mod.ts";
+import { compileContracts } from "../../../packages/readers/src/compile.ts";
+import { control } from "../../support/controls/control.ts";
+import { judge } from "../../support/contract-kit.ts";
+import { attacks, ordinary } from "./texts.ts";
+
+const packs = ["files", "git", "network", "node", "processes", "python", "search", "text"].map(
+  (name) => `packs/${name}.yaml`,
+);
+
+const secrets =
+  "[.ssh, .aws, .gnupg, .config/gh, .env, .env.*, '!.env.example', .netrc, .npmrc, .pypirc, .git-credentials, credentials, " +
+  "id_rsa, id_ed25519, '*.pem', '*.key', .git/config]";
+const settings = "[.claude, .git, .gitconfig, .gitattributes, .gitmodules, .husky, .envrc, .bashrc, .profile]";
+
+/** A contract that lets a command run if its table and the rules about places do. @param verdict of listed commands */
+function contractWith(names: readonly string[], protect = secrets): PolicySet {
+  const text = `contract: c
+commands: { from: [${names.join(", ")}] }
+limits: { secrets: ${protect}, settings: ${settings}, open: [/srv/app/src, /srv/app/dist] }
+let: { run: 'commands(input.command, "/srv/app")' }
+tools:
+  t:
+    input: { type: object, additionalProperties: false, required: [command], properties: { command: { type: string } } }
+    otherwise: { verdict: ESCALATE, reason: "{run.reason}" }
+rules:
+  - { rule: listed, on: t, when: run.verdict == "ALLOW", verdict: ALLOW, reason: "{run.reason}" }
+  - { rule: refused, on: t, when: run.verdict == "BLOCK", verdict: BLOCK, reason: "{run.reason}" }
+  - { rule: secrets, on: t, when: '(run.reads + run.writes).naming(limits.secrets) != []', verdict: BLOCK, reason: a secret }
+  - { rule: settings, on: t, when: 'run.writes.naming(limits.settings) != []', verdict: BLOCK, reason: a setting }
+  - rule: outside
+    on: t
+    when: '(run.reads + run.writes + run.lists).outside(["/srv/app"]) != []'
+    verdict: ESCALATE
+    reason: outside
+  - { rule: folders, on: t, when: 'run.trees.outside(limits.open) != []', verdict: ESCALATE, reason: "everything below {run.trees}" }
+`;
+  const files = names.map((name) => ({
+    name,
+    text: readFileSync(new URL(`../../../contracts/${name}`, import.meta.url), "utf8"),
+  }));
+  const compiled = compileContracts([{ name: "c.yaml", text }, ...files]);
+  if (!compiled.ok) assert.fail(compiled.problem.map(renderDiagnostic).join("\n\n"));
+  return compiled.value;
+}
+
+function verdictOf(policySet: PolicySet, command: string): string {
+  const { verdict, reason } = judge(policySet, { input: { command } });
+  return `${verdict}: ${reason}`;
+}
+
+suite("command lines under the ready packs", () => {
+  const contract = contractWith(packs);
+  before(() => loadFunctions(contract));
+
+  for (const command of attacks)
+    test(`not ALLOW: ${command.split("\n", 1)[0] ?? ""}`, () =>
+      assert.doesNotMatch(verdictOf(contract, command), /^ALLOW/));
+
+  for (const command of ordinary)
+    test(`ALLOW: ${command.split("\n", 1)[0] ?? ""}`, () => assert.match(verdictOf(contract, command), /^ALLOW/));
+
+  control("positive control: without the names of secrets, some of the texts pass", () => {
+    const careless = contractWith(packs, "[nothing]");
+    assert.ok(attacks.some((command) => verdictOf(careless, command).startsWith("ALLOW")));
+  });
+});
