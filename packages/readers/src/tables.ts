@@ -1,4 +1,11 @@
 /** Tables of commands, for programs that explain them or check their examples. */
-export { contractOfPack, EvaluationError, isPack, type CommandTable } from "../../core/src/contract/function.ts";
+export {
+  contractOfPack,
+  EvaluationError,
+  isPack,
+  nameOfForm,
+  type CommandTable,
+  type Form,
+} from "../../core/src/contract/function.ts";
 export { explainCommands, findWrongExamples } from "./commands/examples.ts";
 export type { CommandFinding, TableAnswer } from "./commands/judge.ts";

@@ -9,6 +9,7 @@
 export { analyze } from "./analyze.ts";
 export { findingKinds, severityOf, type ContractFinding } from "./findings/finding.ts";
 export { type KnownKey } from "./findings/approvers.ts";
+export { compareForms, formChangeText, type FormChange } from "./forms.ts";
 export { looseningRules, type LooseningRule } from "./loosening.ts";
 export { compareAliases, type AliasChange } from "./proof/aliases.ts";
 export { changeText, compareSettings, type ApprovalChange } from "./proof/approvals.ts";

@@ -1,8 +1,10 @@
 import { createTwoFilesPatch } from "diff";
 import {
   changeText,
+  formChangeText,
   compareAliases,
   compareContracts,
+  compareForms,
   compareSettings,
   openSolver,
   type AliasChange,
@@ -35,15 +37,17 @@ export async function diffCommand(before: string, after: string, options: DiffOp
   const tools = await compareWithSolver(a.value, b.value, timeMs);
   const aliases = compareAliases(a.value, b.value);
   const settings = compareSettings(a.value, b.value);
+  const forms = compareForms(a.value, b.value);
   const isWeaker =
     tools.some(({ answer }) => !["equivalent", "stricter"].includes(answer)) ||
-    [...aliases, ...settings].some(({ direction }) => direction !== "stricter");
+    [...aliases, ...settings, ...forms].some(({ direction }) => direction !== "stricter");
   const isRefused = !options.weaker && isWeaker;
   const exitCode = isRefused || tools.some(({ defects }) => defects.length > 0) ? 1 : 0;
   if (options.json) {
     const report = {
       tools: tools.map(forProgram),
       aliases,
+      forms,
       // A setting belongs to no rule.
       settings: settings.map(({ rule: _rule, instead: _instead, ...setting }) => setting),
     };
@@ -54,6 +58,7 @@ export async function diffCommand(before: string, after: string, options: DiffOp
     ...patch,
     ...tools.map(block),
     ...formatSection("aliases of tools:", aliases.map(aliasText)),
+    ...formatSection("tables of commands:", forms.map(formChangeText)),
     ...formatSection("approvals of the mandate:", settings.map(changeText)),
     total(tools),
   ];
