@@ -1,5 +1,5 @@
 import { analyze, looseningRules, severityOf, type ContractFinding, type LooseningRule } from "../analysis/mod.ts";
-import { position, renderPlace } from "../../../readers/src/contract.ts";
+import { position, renderPlace, type PolicySet } from "../../../readers/src/contract.ts";
 import { loadContracts, badInput, besideMandate } from "../../../svc-gate/src/contract-files.ts";
 import { counted, type Outcome } from "../../../gate/src/cli/mod.ts";
 import { readKeys } from "./keys-file.ts";
@@ -28,7 +28,10 @@ export async function analyzeCommand(file: string, { json, deny, keys }: Analyze
       verdict,
       otherwise,
     }));
-    const report = { ok: exitCode === 0, findings: findings.map(asJson), loosening: shown };
+    const weakened = [...compiled.value.tables].flatMap(([contract, table]) =>
+      table.weakened.map((form) => ({ contract, ...form })),
+    );
+    const report = { ok: exitCode === 0, findings: findings.map(asJson), loosening: shown, weakened };
     return { exitCode, text: JSON.stringify(report), forPrograms: true };
   }
   const { contracts, tools } = compiled.value;
@@ -40,7 +43,12 @@ export async function analyzeCommand(file: string, { json, deny, keys }: Analyze
       : `${counted(findings.length - notes, "warning")} and ${counted(notes, "note")} in ${looked}`;
   return {
     exitCode,
-    text: [...findings.map(renderFinding), ...renderLoosening(loosening), summary].join("\n\n"),
+    text: [
+      ...findings.map(renderFinding),
+      ...renderLoosening(loosening),
+      ...renderWeakened(compiled.value),
+      summary,
+    ].join("\n\n"),
     forPrograms: true,
   };
 }
@@ -51,6 +59,13 @@ function renderLoosening(loosening: readonly LooseningRule[]): readonly string[]
     ({ tool, rule, otherwise }) => `  ${tool}: ${rule.id} says ${rule.verdict}, \`otherwise\` ${otherwise}`,
   );
   return [["rules that let calls through (any other rule can only make a verdict stricter):", ...rows].join("\n")];
+}
+
+function renderWeakened({ tables }: PolicySet): readonly string[] {
+  const rows = [...tables].flatMap(([contract, { weakened }]) =>
+    weakened.map(({ form, because }) => `  ${contract}: ${form}, because ${because}`),
+  );
+  return rows.length === 0 ? [] : [["stricter forms of commands that contracts leave out:", ...rows].join("\n")];
 }
 
 function renderFinding({ code, message, span, hint }: ContractFinding): string {

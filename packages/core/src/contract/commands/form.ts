@@ -143,6 +143,14 @@ export interface CommandTable {
   readonly generated: readonly string[];
   /** Variables that a command may set. */
   readonly variables: ReadonlySet<string>;
+  /** The stricter forms of its packs that the contract leaves out. */
+  readonly weakened: readonly WeakenedForm[];
+}
+
+/** A stricter form that a contract leaves out of a pack, by its name, and why. */
+export interface WeakenedForm {
+  readonly form: string;
+  readonly because: string;
 }
 
 /** A pack as written, and the same parts of a contract's `commands`. */
@@ -161,6 +169,6 @@ export interface CommandsDocument {
   /** Names of forms that are ALLOW, and are left out. */
   readonly without: readonly YamlScalar[];
   /** Names of stricter forms that are left out. */
-  readonly weaken: readonly YamlScalar[];
+  readonly weaken: readonly { readonly form: YamlScalar; readonly because: string }[];
   readonly own: PackDocument;
 }

@@ -22,8 +22,9 @@ export function readPack(file: SourceFile, report: Report): PackDocument | undef
 function readMap(reader: PartReader, map: YamlMap, name: string): CommandsDocument {
   const weaken = reader.items(map, "weaken").flatMap((node) => {
     const inner = reader.part(node, "weaker", "a form under `weaken`");
-    if (inner !== undefined) reader.requireText(inner, "because", "a form under `weaken`");
-    return (inner && reader.requireText(inner, "form", "a form under `weaken`")) ?? [];
+    const because = inner && reader.requireText(inner, "because", "a form under `weaken`");
+    const form = inner && reader.requireText(inner, "form", "a form under `weaken`");
+    return form === undefined ? [] : [{ form, because: because?.text ?? "" }];
   });
   return {
     from: reader.readTextList(map, "from"),
@@ -38,12 +39,17 @@ export function linkCommands(document: CommandsDocument, packs: readonly PackDoc
   const tables = [...packs, document.own];
   const taken = packs.flatMap(({ forms }) => forms);
   const isTaken = leaveOut(document.without, taken, { report, isPermitted: true });
-  const isWeakened = leaveOut(document.weaken, taken, { report, isPermitted: false });
+  const isWeakened = leaveOut(
+    document.weaken.map(({ form }) => form),
+    taken,
+    { report, isPermitted: false },
+  );
   return {
     forms: [...taken.filter((form) => !isTaken(form) && !isWeakened(form)), ...document.own.forms],
     programs: new Map(tables.flatMap(({ programs }) => [...programs])),
     generated: tables.flatMap(({ generated }) => generated),
     variables: new Set(tables.flatMap(({ variables }) => variables)),
+    weakened: document.weaken.map(({ form, because }) => ({ form: form.text, because })),
   };
 }
 
