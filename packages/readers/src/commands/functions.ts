@@ -58,8 +58,9 @@ export const commandFunctions: readonly ContractFunction[] = [
     }),
     doc:
       "What the contract's table of commands says about a command line that starts in a folder: `verdict`, with a `reason` and " +
-      "the `form` that decided; what it `does`; the paths that it `reads`, `writes` and only `lists`, and the folders that " +
-      "it reads or changes with everything below them (`trees`). The folder is a full path, or `.` for a folder without a name. See [commands](#commands).",
+      "the `form` that decided; what it `does`; the paths that it `reads`, `writes` and only `lists`, and the folders that it " +
+      "reads or changes with everything below them (`trees`). The folder is a full path, or `.` for a folder without a name. " +
+      "See [commands](#commands).",
     examples: [],
     load: reader.load,
     bindCommands: bindTable,
