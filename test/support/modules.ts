@@ -19,7 +19,10 @@ export const modules: ReadonlyMap<string, Module> = new Map<string, Module>([
   ["core/approvals", { mayImport: ["core/wire"] }],
   ["core/contract", { mayImport: ["core/wire"], doors: ["decide.ts", "function.ts", "ir.ts"] }],
   ["core/record", { mayImport: ["core/wire", "core/approvals"], doors: ["entry/mod.ts", "tree/mod.ts"] }],
-  ["readers", { mayImport: ["core/wire", "core/contract"], doors: ["compile.ts", "contract.ts", "ir.ts", "tables.ts"] }],
+  [
+    "readers",
+    { mayImport: ["core/wire", "core/contract"], doors: ["compile.ts", "contract.ts", "ir.ts", "tables.ts"] },
+  ],
   ["console/browser", { mayImport: ["core/wire", "core/approvals"] }],
   ["console/server", { mayImport: ["core/wire"], doors: ["oidc/mod.ts"] }],
   [
