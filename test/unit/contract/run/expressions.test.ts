@@ -143,7 +143,9 @@ suite("the values of expressions", { tags: ["contract.language"] }, () => {
 
 test("every example of every function has the value that it states", { tags: ["contract.language"] }, async () => {
   await Promise.all(functions.map(async ({ load }) => load?.()));
-  for (const { name, examples } of functions) {
+  for (const { name, examples, bindCommands } of functions) {
+    // It needs a table of commands: test/unit/commands has its examples.
+    if (bindCommands !== undefined) continue;
     assert.ok(examples.length > 0, `${name} has no example`);
     for (const [text, shown] of examples) {
       const compiled = compileExpression(text);
