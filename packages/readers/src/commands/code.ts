@@ -2,7 +2,7 @@
 export const isQuietCode: Readonly<Record<"SED" | "AWK" | "JQ", (text: string) => boolean>> = {
   SED: isQuietSed,
   AWK: isQuietAwk,
-  JQ: (text) => !/#|\$\s*(?:ENV|__)|(?<!\w)(?:env|import|include|input_filename|get_search_list)(?!\w)/.test(text),
+  JQ: (text) => !/#|\$\s*(?:ENV|__)|(?<![\w.])(?:env|import|include|input_filename|get_search_list)(?!\w)/.test(text),
 };
 
 /** `r`, `R`, `w`, `W` and `e` open files or run commands, alone and as flags of `s`. */
@@ -18,8 +18,8 @@ function isQuietSed(text: string): boolean {
   return true;
 }
 
-/** A bracket without a slash: sed takes a slash in it as a character, and not as the end. */
-const sedBracket = String.raw`\[\^?\]?[^\]/\n]*\]`;
+/** In a bracket the slash is a character, and not the end. */
+const sedBracket = String.raw`\[\^?\]?(?:\[[:.=][^\]\n]*\]|[^\]\n[])*\]`;
 const sedAddress = String.raw`(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n[]|\\[^\n]|${sedBracket})*/I?)`;
 /** Blanks, an address, and the letter of a command. */
 const sedCommand = new RegExp(
@@ -29,13 +29,14 @@ const sedCommand = new RegExp(
 /** The script after a command and its arguments; undefined if these are not understood. */
 function afterSedCommand(command: string, rest: string): string | undefined {
   const letter = command.at(-1);
-  if (letter !== "s" && letter !== "y") return /^\s*(?:[;}\n{]|$)/.test(rest) ? rest : undefined;
+  if (letter === "{" || letter === "}") return rest;
+  if (letter !== "s" && letter !== "y") return /^\s*(?:[;}\n]|$)/.test(rest) ? rest : undefined;
   const separator = rest.charAt(0);
   if (!/^[/|#,:@!%+~]$/.test(separator)) return undefined;
   let at = 1;
   for (let part = 0; part < 2; part += 1) {
     while (at < rest.length && rest.charAt(at) !== separator) {
-      const bracket = part === 0 && rest.charAt(at) === "[" ? endOfBracket(rest, at, separator) : at;
+      const bracket = part === 0 && rest.charAt(at) === "[" ? endOfBracket(rest, at) : at;
       if (bracket === undefined) return undefined;
       at = bracket + (rest.charAt(bracket) === "\\" ? 2 : 1);
     }
@@ -47,12 +48,10 @@ function afterSedCommand(command: string, rest: string): string | undefined {
   return /^\s*(?:[;}\n]|$)/.test(after) ? after : undefined;
 }
 
-/** The position of the bracket's end; undefined if the separator or a newline is in it. */
-function endOfBracket(text: string, from: number, separator: string): number | undefined {
-  const first = text.charAt(from + 1) === "^" ? from + 2 : from + 1;
-  const end = text.indexOf("]", first + 1);
-  const inside = end < 0 ? "\n" : text.slice(from, end);
-  return inside.includes(separator) || inside.includes("\n") ? undefined : end;
+/** The position of the bracket's end: the separator in it is a character. Undefined if the bracket does not end in the line. */
+function endOfBracket(text: string, from: number): number | undefined {
+  const [bracket] = /^\[\^?\]?(?:\[([:.=])(?:(?!\1\])[^\n])*\1\]|[^\]\n])*\]/.exec(text.slice(from)) ?? [];
+  return bracket === undefined ? undefined : from + bracket.length - 1;
 }
 
 /** `getline`, `system`, pipes, redirections of `print`, the environment and other files, even in quotes. */

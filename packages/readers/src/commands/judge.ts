@@ -6,7 +6,7 @@ import type { CommandUse, FileRedirect, ShellReading } from "../shell/run.ts";
 import { mark, type Arg } from "../shell/words.ts";
 import { isMisfit, matchOpenly, matchWhole, type FormMatch, type NamedFile } from "./match.ts";
 import { say, type FormMisfit } from "./split.ts";
-import { pathsOfWord, WordReader, wordOfText, type ReadWord } from "./word.ts";
+import { installed, pathsOfWord, WordReader, wordOfText, type ReadWord } from "./word.ts";
 
 /** What a table says about a command line. */
 export interface TableAnswer {
@@ -164,6 +164,10 @@ class TextJudge {
     if (role !== "writes") this.#reads.add(folder);
     if (role === "writes" || role === "moves") this.#writes.add(folder);
     if (isTree || isWhole) this.#trees.add(folder);
+    // A folder of settings that no word names may be among those of `**`.
+    const at = segments.indexOf("**");
+    if (at >= 0 && !isWhole && (role === "writes" || role === "moves"))
+      this.#trees.add(segments.slice(0, at).join("/"));
     // A program that splits names at blanks reads each part as a name.
     if (/\s/.test(path)) this.#noteLoose(path.split(/\s+/).map(wordOfPattern), [this.#start]);
   }
@@ -217,14 +221,19 @@ class TextJudge {
   /** The files whose names a command prints for another one in the same folder, if its form says so. */
   #filesPrintedBy(use: CommandUse, reader: Pick<CommandUse, "folders" | "wrapper">): readonly string[] | undefined {
     const match = this.#matchOf(use);
-    const isFilter = /^(?:head|tail|sort|uniq)$/.test(use.name) && !isMisfit(match) && match.files.length === 0;
+    const isFilter =
+      !isMisfit(match) && filters.get(use.name)?.test(use.args.map(({ text }) => text).join(" ")) === true;
     if (isFilter) return use.previous && this.#filesPrintedBy(use.previous, reader);
     const isHere = use.folders.length === 1 && reader.folders.length === 1 && use.folders[0] === reader.folders[0];
     // `find` puts the names into the words itself, whatever it prints.
     if (isMisfit(match) || !isHere || !(match.printsNames || reader.wrapper === "find")) return undefined;
     // `git ls-files` and `grep -rl x` print names without a folder, which may start with a dash; `find` prints `./`.
-    if (match.files.some(({ role, isImplied }) => role === "enters" || (isImplied === true && use.name !== "find")))
-      return undefined;
+    const isBare = (path: string): boolean => !/^(?:[^*?[]|\\[^])+\//.test(path.slice(this.#start.length + 1));
+    const isOdd = match.files.some(
+      ({ path, role, isImplied, isTree }) =>
+        role === "enters" || (use.name !== "find" && (isImplied === true || (!isTree && isBare(path)))),
+    );
+    if (isOdd) return undefined;
     const files = match.files.flatMap(({ path, isTree }) =>
       isTree && match.includes.length > 0
         ? match.includes.map((name) => `${path}/**/${name}`)
@@ -234,18 +243,24 @@ class TextJudge {
   }
 }
 
+/** Programs that pass lines on as they are, with the arguments that keep them whole. */
+const filters = new Map([
+  ["head", /^(?:-n ?)?(?:-?\d+)?$/],
+  ["tail", /^(?:-n ?)?(?:[-+]?\d+)?$/],
+  ["sort", /^(?:-[ru]+)?$/],
+  ["uniq", /^$/],
+  ["grep", /^-[vEFi]*v[EFi]* [\w./|-]*$/],
+]);
+
 /** Programs read names such as `http_proxy` and, in zsh, `path`. */
 function isLoopName(name: string): boolean {
-  return /^[a-z][a-z0-9_]*$/.test(name) && !/(?:_proxy|path)$/.test(name);
+  return /^[a-z]{1,8}\d?$/.test(name) && !name.endsWith("path");
 }
 
 function programWord({ program }: CommandUse): Arg {
   const pieces = [escapePattern(program)];
   return { text: program, fixed: program, known: true, glob: false, single: true, process: false, pieces };
 }
-
-/** Folders of programs that are not code of the workspace. */
-const installed = /(?:^|\/)(?:node_modules|\.?venv|env|vendor|site-packages|\.tox|\.nox|\.bundle)\//;
 
 /** Programs whose code a kind of word judges. */
 const quietCode = new Set(["sed", "gsed", "awk", "gawk", "mawk"]);
@@ -303,16 +318,13 @@ function wordOfPattern(pattern: string): ReadWord {
   return { ...wordOfText(pattern), values: [pattern] };
 }
 
-/** The word, and its parts after `=`, `:`, `@` and a short option, each as a word. */
+/** The word, and its parts between signs, each as a word. */
 function partsOf(word: ReadWord): readonly ReadWord[] {
-  const parts = [word];
-  const add = (from: number): void => {
-    const values = word.values?.map((value) => value.slice(from)).filter((value) => value !== "");
-    if (values !== undefined && values.length > 0) parts.push({ ...word, values });
-  };
-  for (const { index } of word.text.matchAll(/[=:@,\s]/g)) add(index + 1);
-  if (/^-[^-]./.test(word.text)) add(2);
-  return parts.slice(0, 16);
+  const parts = (word.values ?? []).flatMap((value) => {
+    const attached = /^-[^-]./.test(value) ? [value.slice(2)] : [];
+    return [...attached, ...value.split(/[\s=:@,;"'{}[\]()]+/)].filter((part) => part !== "" && part !== value);
+  });
+  return [word, ...[...new Set(parts)].map(wordOfPattern)];
 }
 
 /** A word that is partly known: its folders before the unknown part, and the names after it. */

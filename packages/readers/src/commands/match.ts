@@ -66,6 +66,8 @@ export function matchWhole(form: Form, table: CommandTable, { args, place }: Com
   const { options, words } = split;
   const isNeeded = form.needs.length === 0 || options.some(({ name }) => form.needs.includes(name));
   if (!isNeeded) return { at: 0, problem: `\`${form.needs.join("` or `")}\` is missing` };
+  const refused = markedOption(args, form.refuses, { valued: [], style: "single" });
+  if (refused !== undefined) return { at: args.length, problem: `the option \`${refused}\` is not listed` };
   let folders = place.folders;
   const named: PlacedWord[] = [];
   for (const { name, option, value } of options) {
@@ -79,7 +81,7 @@ export function matchWhole(form: Form, table: CommandTable, { args, place }: Com
   const here = { ...place, folders };
   const assigned = assignWords(words, form.words, here);
   if ("problem" in assigned) return { at: args.length + assigned.at, problem: assigned.problem };
-  const includes = includesOf(options);
+  const includes = includesOf(options, place.generated);
   const placed = [...named, ...assigned.map(([word, shape]) => [word, shape, here] as const)];
   const found = placed.flatMap(([word, shape, at]) => filesOfWord(word, shape, { place: at, includes }));
   const isImplied = assigned.length > words.length;
@@ -97,7 +99,7 @@ const actions = /^-(?:exec|execdir|print|print0|printf|ls|quit|prune)$/;
  * The patterns of names to which a program is restricted. None if it joins or negates them, if `find` acts before it tests, and
  * if a name is not that of code: it may be in a folder of secrets.
  */
-function includesOf(options: readonly ReadOption[]): readonly string[] {
+function includesOf(options: readonly ReadOption[], generated: readonly string[]): readonly string[] {
   if (options.some(({ name }) => joins.test(name))) return [];
   const first = options.findIndex(({ name }) => actions.test(name));
   const before = first < 0 ? options : options.slice(0, first);
@@ -106,7 +108,7 @@ function includesOf(options: readonly ReadOption[]): readonly string[] {
     if (option.value?.kind === "ENDING") return (value?.values ?? []).map((ending) => `*.${ending}`);
     return option.value?.kind === "INCLUDE" ? (value?.values ?? []).flatMap(includedNames) : [];
   });
-  return names.every(isSourcePattern) ? names : [];
+  return names.every((name) => isSourcePattern(name) || generated.includes(`**/${name}`)) ? names : [];
 }
 
 /** The program itself reads the pattern: `*.{ts,tsx}` is two. */
@@ -149,10 +151,12 @@ function filesOfWord(
       pathsOfWord(wordOfText(text.slice(text.indexOf(":") + 1)), place).map((path) => ({ path, role, isTree: false })),
     );
   if (kind === "PATHSPEC") return pathspecFiles(word, role, place);
-  if (word.text === "-" && !word.isAfterDash) return [];
+  if (word.text === "-" && word.isAfterDash !== true) return [];
   const paths = pathsOfWord(word, place);
   // To remove what a build made says nothing about other names there.
   if (kind === "GENERATED") return paths.map((path) => ({ path: plainStart(path), role, isTree: false }));
+  if (word.isJoined && !paths.every((path) => path.endsWith("/**")))
+    return paths.map((path) => ({ path, role, isTree: false }));
   if (kind !== "TREE" || role === "lists") return paths.map((path) => ({ path, role, isTree: kind === "TREE" }));
   if (includes.length === 0) return paths.map((path) => ({ path, role, isTree: true }));
   return paths.flatMap((path) => includes.map((name) => ({ path: `${path}/**/${name}`, role, isTree: false })));
@@ -177,11 +181,12 @@ function pathspecFiles(word: ReadWord, role: FileRole, place: WordPlace): readon
 }
 
 function valueOfPathspec(text: string): string {
-  if (!/[*?[]/.test(text)) return escapePattern(text);
-  const [, folder = "", last = ""] = /^((?:[^*?[]*\/)?)([^/]*)$/.exec(text) ?? [];
-  if (/^\*+$/.test(last)) return escapePattern(folder === "" ? "." : folder.slice(0, -1));
-  if (last !== "" && isSourcePattern(last)) return `${escapePattern(folder)}**/${last}`;
-  return text.replace(/\*+|\?|\[[^\]]*\]?/g, "**");
+  if (!/[*?[\\]/.test(text)) return escapePattern(text);
+  const [, folder = "", last = ""] = /^((?:[^*?[\\]*\/)?(?:\*\*\/)?)([^/]*)$/.exec(text) ?? [];
+  const start = folder.replace(/\*\*\/$/, "");
+  if (/^\*+$/.test(last)) return escapePattern(start === "" ? "." : start.slice(0, -1));
+  if (last !== "" && isSourcePattern(last)) return `${escapePattern(start)}**/${last}`;
+  return text.replace(/\\[^]|\*+|\?|\[[^\]]*\]?/g, "**");
 }
 
 /** What is copied or moved into a folder has the same name there. */
@@ -310,7 +315,7 @@ export function matchOpenly(
   const args = program.style === "bare" ? dashFirst(written, valued) : written;
   const words = wordsOfCommand(args, valued);
   const run = form.run.slice(1);
-  if (!run.every((word, at) => words[at]?.text.replace(/^\.\//, "") === word)) return undefined;
+  if (!run.every((word, at) => words[at]?.text.replace(/^.*\//, "") === word)) return undefined;
   const rest = words.slice(run.length);
   const rules = { valued, style: program.style };
   const last = run.length === 0 ? undefined : words[run.length - 1];
@@ -367,7 +372,8 @@ function markedOption(
       ({ names: own, value, isOptional }) =>
         value !== undefined && !isOptional && own.includes(args[at - 1]?.text ?? ""),
     );
-    if (text === "--" || (style === "posix" && !text.startsWith("-") && !isValue)) return undefined;
+    if ((text === "--" && style !== "single") || (style === "posix" && !text.startsWith("-") && !isValue))
+      return undefined;
     const [word = ""] = text.split("=", 1);
     const isLong = word.startsWith("--") && word.length > 2;
     const found = names.find(

@@ -54,7 +54,7 @@ export function splitCommand(written: readonly ReadWord[], rules: SplitRules): S
       run.shift();
       continue;
     }
-    if (arg.text === "--" && run.length === 0) {
+    if (arg.text === "--" && run.length === 0 && rules.style !== "single") {
       isEnd = true;
       if (rules.isDashWord) words.push(arg);
       continue;

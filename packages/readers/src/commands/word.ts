@@ -1,6 +1,6 @@
 import type { WordShape } from "../../../core/src/contract/function.ts";
 import { isQuietCode } from "./code.ts";
-import { joinPath, unknownFolder } from "../path/folder.ts";
+import { joinPath, mayGoUp, unknownFolder } from "../path/folder.ts";
 import { isSourceEnding, plainText, segmentsOf } from "../path/name-pattern.ts";
 import type { CommandUse, ShellReading } from "../shell/run.ts";
 import { literal, patternOf, type Arg, type WordPiece } from "../shell/words.ts";
@@ -98,6 +98,9 @@ export interface WordPlace {
   readonly runsCommand: boolean;
 }
 
+/** Folders of programs that are not code of the workspace. */
+export const installed: RegExp = /(?:^|\/)(?:node_modules|\.?venv|env|vendor|site-packages|\.tox|\.nox|\.bundle|\.yarn)\//;
+
 /** The paths of a word, in each folder. */
 export function pathsOfWord(word: ReadWord, { folders }: Pick<WordPlace, "folders">): readonly string[] {
   const values = word.values ?? [];
@@ -113,16 +116,22 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
   const isEach = (test: RegExp): boolean => texts?.every((text) => test.test(text)) === true;
   switch (kind) {
     case undefined:
-      return texts?.every((text) => shape.texts.includes(text)) === true;
+      return word.isAfterDash !== true && texts?.every((text) => shape.texts.includes(text)) === true;
     case "FILE":
       if (word.process || (shape.role === "reads" && word.text === "-")) return true;
       return isFile(word) && !isEach(/^\.{1,2}$|\/$/) && !place.folders.includes(unknownFolder);
     case "TREE":
+      // `cp -r a/. b` copies what is in the folder, and not the folder.
+      if (shape.role === "copies" && word.values?.some((value) => /(?:^|\/)\.{0,2}$/.test(value)) !== false)
+        return false;
       return isFile(word) && !place.folders.includes(unknownFolder);
     case "LEAF":
-      return isFile(word) && isEach(/[^/.]\.\w+$/) && !place.folders.includes(unknownFolder);
-    case "PATHSPEC":
-      return isFile(word) && !place.folders.includes(unknownFolder);
+      return isFile(word) && isEach(/[^/.]\.\w+$/) && !isEach(installed) && !place.folders.includes(unknownFolder);
+    case "PATHSPEC": {
+      if (word.isAfterDash === true && isEach(/^:[!^]/)) return true;
+      const isObject = word.isAfterDash !== true && word.values?.some((value) => value.includes(":")) !== false;
+      return isFile(word) && !isObject && !place.folders.includes(unknownFolder);
+    }
     case "PATH":
     case "FOLDER":
       return texts !== undefined && isFile(word) && !place.folders.includes(unknownFolder);
@@ -174,13 +183,15 @@ const object = new RegExp(`^(?:${refName})?:(?!/)[^:]+$`);
 function isFile({ values, isJoined, glob, isAfterDash }: ReadWord): boolean {
   if (isJoined) return values !== undefined;
   const isOption = (value: string): boolean => value.startsWith("-") || (glob && /^[*?[]/.test(value));
-  const isOwn = (value: string): boolean => /^@|^[^/]*:/.test(value);
+  // `xargs` drops quotes and backslashes; `,` and brackets are signs of `find`.
+  const isOwn = (value: string): boolean => /^@|^[^/]*:|["'\n]|\\\\|^[,!()]$/.test(value);
   return values?.every((value) => value !== "" && !isOwn(value) && (isAfterDash === true || !isOption(value))) === true;
 }
 
 /** A link in `node_modules` may lead to sources, so what is below a folder with `**` is not made again. */
 function isGenerated(path: string, { start, generated }: WordPlace): boolean {
   return generated.some((name) => {
+    if (segmentsOf(path).some(mayGoUp)) return false;
     if (name.startsWith("**/")) return isBelow(path, start) && segmentsOf(path).at(-1) === name.slice(3);
     const folder = joinPath(start, name);
     return path === folder || path.startsWith(`${folder}/`);

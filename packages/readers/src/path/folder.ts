@@ -58,7 +58,9 @@ function namesSegment(path: readonly string[], name: readonly string[], from = 0
     if (segment === "**") return before(at - 1, left) || before(at, left - 1);
     return segmentsMeet(segment, name[left] ?? "") && before(at - 1, left - 1);
   };
-  return path.some((segment, at) => at >= from && !isAnyName(segment) && before(at, name.length - 1));
+  const isSaid = (segment: string, at: number): boolean =>
+    segment !== "**" && !(isAnyName(segment) && (name.length === 1 || at === path.length - 1));
+  return path.some((segment, at) => at >= from && isSaid(segment, at) && before(at, name.length - 1));
 }
 
 /** Does the segment say nothing about the name? Then its folder counts as read with everything below. */
@@ -77,6 +79,6 @@ export function isWithin(path: string, folder: string): boolean {
 }
 
 /** A pattern such as `.*` may match `..` in some shells. */
-function mayGoUp(segment: string): boolean {
+export function mayGoUp(segment: string): boolean {
   return segmentsMeet(segment, "..");
 }

@@ -111,10 +111,12 @@ function tokensOf(segment: string): readonly PatternToken[] {
     else if (character === "*") tokens.push("many");
     else if (character === "?") tokens.push("any");
     else if (character === "[") {
-      const [raw, not, members] = /^\[([!^]?)(\]?(?:\\[^]|[^\]\\])*)\]/.exec(segment.slice(at)) ?? [];
+      const [raw, not, members] =
+        /^\[([!^]?)(\]?(?:\[([:.=])(?:(?!\3\])[^])*\3\]|\\[^]|[^\]\\])*)\]/.exec(segment.slice(at)) ?? [];
       if (raw === undefined || members === undefined) tokens.push({ one: character });
       else {
-        tokens.push(readBracket(members, not !== ""));
+        // dash takes the `^` as a member.
+        tokens.push(not === "^" ? "any" : readBracket(members, not !== ""));
         at += raw.length - 1;
       }
     } else tokens.push({ one: character });

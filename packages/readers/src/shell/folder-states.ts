@@ -85,11 +85,12 @@ class FolderStates {
   #visit(node: SyntaxNode, from: Folders): Outcome {
     switch (node.type) {
       case "Command":
-        this.#states.set(node, from);
+        // Nothing runs after `exit`; if something does, nobody knows where.
+        this.#states.set(node, from.length === 0 ? [unknownFolder] : from);
         this.#visitBelow(node, from);
         return this.#afterCommand(node, from);
       case "Redirect":
-        this.#states.set(node, from);
+        this.#states.set(node, from.length === 0 ? [unknownFolder] : from);
         return this.#visitBelow(node, from);
       case "Script":
       case "CompoundList":
@@ -178,7 +179,8 @@ class FolderStates {
       const words = node.args.flatMap((arg) => (arg.type === "Word" ? [arg] : []));
       return { success: moveFolders(words, from), failure: from };
     }
-    if (name === "exit" && !this.#facts.functions.has(name)) return same([]);
+    // A redirection that fails lets the shell go on.
+    if (name === "exit" && node.redirects.length === 0 && !this.#facts.functions.has(name)) return same([]);
     if (name !== undefined && (movers.has(name) || this.#facts.functions.has(name)))
       return same(either(from, [unknownFolder]));
     return same(from);

@@ -252,10 +252,13 @@ function markPlaceholder(arg: Arg, placeholder: string, isQuoted: boolean): Arg 
 /** The words are joined, and a shell reads the result. */
 function readJoined(reading: ShellReading, name: string, words: readonly Arg[], call: CommandInvocation): void {
   const text = words.map((word) => word.text).join(" ");
-  readArg(reading, { ...literal(text), known: words.every(({ known, glob }) => known && !glob) }, name, call);
+  const known = words.every((word) => word.known && !word.glob);
+  const pieces = words.some((word) => word.known && word.pieces === undefined) ? undefined : literal(text).pieces;
+  readArg(reading, { ...literal(text), known, pieces }, name, call);
 }
 
-function readArg(reading: ShellReading, { text, known }: Arg, wrapper: string, call: CommandInvocation): void {
+function readArg(reading: ShellReading, { text, known, pieces }: Arg, wrapper: string, call: CommandInvocation): void {
+  if (known && pieces === undefined) doubt(`dash reads the code ${quote(text)} in another way than bash`);
   if (!known) doubt(`the code that ${quote(wrapper)} runs is known only when it runs`);
   reading.readCode(text, insideOf(call, wrapper));
 }
@@ -288,7 +291,10 @@ function readFind(reading: ShellReading, args: readonly Arg[], call: CommandInvo
     const rest = args.slice(at + 1);
     const end = rest.findIndex(({ text }, index) => text === ";" || (text === "+" && rest[index - 1]?.text === "{}"));
     const isOne = rest[end]?.text !== "+";
-    const words = (end < 0 ? rest : rest.slice(0, end)).map((arg) => markPlaceholder(arg, "{}", isOne));
+    const inner = (end < 0 ? rest : rest.slice(0, end)).map((arg) => markPlaceholder(arg, "{}", isOne));
+    // `xargs -I{}` has replaced them already.
+    const isReplaced = call.wrapper === "xargs" || call.wrapper === "find";
+    const words = isReplaced ? inner.map((arg) => (arg.known ? arg : { ...arg, pieces: undefined })) : inner;
     if (words.length === 0) doubt("`find` has an `-exec` without a command");
     const isMoved = args[at]?.text.endsWith("dir") === true;
     if (isMoved) reading.moves.push(undefined);

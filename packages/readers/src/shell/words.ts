@@ -116,8 +116,10 @@ function readPart(part: WordPart): Arg {
   switch (part.type) {
     case "Literal":
     case "SingleQuoted":
-    case "AnsiCQuoted":
       return literal(part.value);
+    case "AnsiCQuoted":
+      // dash reads a `$` before single quotes.
+      return { ...literal(part.value), pieces: undefined };
     case "DoubleQuoted":
     case "LocaleString": {
       const { text, fixed, known, pieces } = joinParts(part.parts.map(readPart));

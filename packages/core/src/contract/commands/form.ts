@@ -96,6 +96,8 @@ export interface Form {
   readonly words: readonly WordPosition[];
   /** One of these options is there, or the form does not apply. */
   readonly needs: readonly string[];
+  /** With one of these options, also abbreviated, a form with `ARGS` does not apply. */
+  readonly refuses: readonly FormOption[];
   /** Any of these options is enough. */
   readonly marked: readonly FormOption[];
   /** Any word of this kind is enough. */

@@ -93,6 +93,7 @@ function readFormWithoutRun(
     source,
     options: readOptions(reader, map, "options", before),
     words: readPositions(reader, map),
+    refuses: readOptions(reader, map, "refuses", before),
     needs: readList(reader, map, "needs").map(({ text }) => text),
     marked: readOptions(reader, map, "marked", before),
     any: any && keepGood(reader, any, parseShape(any.text)),

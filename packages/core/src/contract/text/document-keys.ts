@@ -43,7 +43,9 @@ export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
   commands: words("from without weaken programs generated variables forms"),
   /** How the programs of a table read their options. */
   program: words("style options everywhere"),
-  form: words("run needs options marked any unless words does writes prints verdict reason examples counterexamples"),
+  form: words(
+    "run needs options refuses marked any unless words does writes prints verdict reason examples counterexamples",
+  ),
   /** Words or options with which a form does not apply. */
   exception: words("options words"),
   /** A form that a contract takes out of a pack, although it is stricter. */
