@@ -50,7 +50,7 @@ export async function answerTo(text: string, table: CommandTable, folder = start
   }
 }
 
-function shown({ does, reads, writes, lists, trees, ...answer }: TableAnswer): ShownAnswer {
+function shown({ forms: _forms, does, reads, writes, lists, trees, ...answer }: TableAnswer): ShownAnswer {
   const sets = { does: [...does], reads: [...reads], writes: [...writes], lists: [...lists], trees: [...trees] };
   return { ...answer, ...sets };
 }

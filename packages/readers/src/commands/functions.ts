@@ -27,9 +27,10 @@ function bindTable(table: CommandTable): Pick<ContractFunction, "run" | "cost"> 
       const { readShell, judgeText } = reader.use();
       const start = folder as string;
       const reading = readShell(text as string, start);
-      const { does, reads, writes, lists, trees, ...answer } = judgeText(reading, table, start);
+      const { forms, does, reads, writes, lists, trees, ...answer } = judgeText(reading, table, start);
       return new Map<string, Value>([
         ...Object.entries(answer),
+        ["forms", [...forms]],
         ["does", [...does]],
         ["reads", [...reads]],
         ["writes", [...writes]],
@@ -50,6 +51,7 @@ export const commandFunctions: readonly ContractFunction[] = [
       verdict: string,
       reason: string,
       form: string,
+      forms: texts,
       does: texts,
       reads: texts,
       writes: texts,

@@ -15,6 +15,8 @@ export interface TableAnswer {
   readonly reason: string;
   /** The form that decided; empty if none did. */
   readonly form: string;
+  /** All forms that a command fits. */
+  readonly forms: ReadonlySet<string>;
   readonly does: ReadonlySet<CommandEffect>;
   readonly reads: ReadonlySet<string>;
   readonly writes: ReadonlySet<string>;
@@ -62,6 +64,7 @@ class TextJudge {
   readonly #writes = new Set<string>();
   readonly #trees = new Set<string>();
   readonly #lists = new Set<string>();
+  readonly #fitting = new Set<string>();
 
   constructor(reading: ShellReading, table: CommandTable, start: string) {
     this.#reading = reading;
@@ -82,7 +85,7 @@ class TextJudge {
     const { verdict, form } = worst;
     const reason = verdict === "ALLOW" ? summary(does) : worst.reason;
     const [reads, writes, lists, trees] = [this.#reads, this.#writes, this.#lists, this.#trees];
-    return { verdict, reason, form, does, reads, writes, lists, trees };
+    return { verdict, reason, form, forms: this.#fitting, does, reads, writes, lists, trees };
   }
 
   each(): readonly CommandFinding[] {
@@ -132,6 +135,7 @@ class TextJudge {
     const strict = this.#formsOf(use.name)
       .filter(({ verdict }) => verdict !== "ALLOW")
       .flatMap((form) => matchOpenly(form, this.#table, words) ?? []);
+    for (const each of [...(isMisfit(match) ? [] : [match]), ...strict]) this.#fitting.add(nameOfForm(each.form));
     const isUnknownFolder = use.folders.includes(unknownFolder) && !isMisfit(match) && match.form.does.size > 0;
     if (isMisfit(match) || isUnknownFolder) this.#noteLoose(words.args, use.folders);
     else this.#noteMatch(match, use);

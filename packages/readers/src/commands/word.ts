@@ -99,7 +99,8 @@ export interface WordPlace {
 }
 
 /** Folders of programs that are not code of the workspace. */
-export const installed: RegExp = /(?:^|\/)(?:node_modules|\.?venv|env|vendor|site-packages|\.tox|\.nox|\.bundle|\.yarn)\//;
+export const installed: RegExp =
+  /(?:^|\/)(?:node_modules|\.?venv|env|vendor|site-packages|\.tox|\.nox|\.bundle|\.yarn)\//;
 
 /** The paths of a word, in each folder. */
 export function pathsOfWord(word: ReadWord, { folders }: Pick<WordPlace, "folders">): readonly string[] {

@@ -60,6 +60,7 @@ function asText(name: string, answer: TableAnswer, findings: readonly CommandFin
     ["does", answer.does],
     ["reads", answer.reads],
     ["writes", answer.writes],
+    ["lists", answer.lists],
     ["trees", answer.trees],
   ] as const;
   lines.push(
@@ -72,7 +73,7 @@ function asText(name: string, answer: TableAnswer, findings: readonly CommandFin
 }
 
 function asJson(name: string, answer: TableAnswer, findings: readonly CommandFinding[]): object {
-  const { does, reads, writes, trees, ...rest } = answer;
+  const { forms, does, reads, writes, lists, trees, ...rest } = answer;
   const commands = findings.map(({ command, verdict, reason, form, match }) => ({
     command,
     verdict,
@@ -85,7 +86,9 @@ function asJson(name: string, answer: TableAnswer, findings: readonly CommandFin
     does: [...does],
     reads: [...reads],
     writes: [...writes],
+    lists: [...lists],
     trees: [...trees],
+    forms: [...forms],
     commands,
   };
 }

@@ -1,4 +1,5 @@
-import type { PolicySet, Span } from "../../../core/src/contract/mod.ts";
+import type { PolicySet, Span, Value } from "../../../core/src/contract/mod.ts";
+import { nameOfForm } from "../../../core/src/contract/function.ts";
 import { children, type Core } from "../../../core/src/contract/ir.ts";
 import type { Evaluation, EvaluationTrace } from "../../../records/src/mod.ts";
 
@@ -26,6 +27,9 @@ export interface ToolSeen {
 export class Coverage {
   readonly targets: readonly Target[];
   readonly tools: ReadonlyMap<string, ToolSeen>;
+  /** How many calls fitted each form of the tables of commands, by its name. */
+  readonly forms: ReadonlyMap<string, number>;
+  readonly #forms: Map<string, number>;
   readonly #byCore = new Map<Core, Target>();
 
   constructor(policySet: PolicySet) {
@@ -47,6 +51,9 @@ export class Coverage {
         }
       }
     }
+    const forms = [...policySet.tables.values()].flatMap((table) => table.forms.map(nameOfForm));
+    this.#forms = new Map(forms.map((name) => [name, 0]));
+    this.forms = this.#forms;
     this.targets = [...targets.values()].toSorted(compareSpans);
     this.tools = new Map(
       [...policySet.tools.values()].map(({ tool, routes }) => {
@@ -57,7 +64,9 @@ export class Coverage {
 
   /** Adds one decision, which the trace observed. */
   note({ prepared, decision }: Evaluation, trace: EvaluationTrace): void {
-    for (const [core, { trues, falses }] of trace.all()) {
+    for (const [core, { trues, falses, first: came }] of trace.all()) {
+      if (core.op === "call" && core.entry.bindCommands !== undefined)
+        for (const each of came) if ("value" in each) this.#noteForms(each.value);
       const target = this.#byCore.get(core);
       if (target === undefined) continue;
       target.trues += trues;
@@ -71,6 +80,11 @@ export class Coverage {
     for (const { contract, rules } of prepared.plan?.routes ?? []) {
       if (!rules.some(({ id }) => spoke.has(id))) tool.otherwise.set(contract, (tool.otherwise.get(contract) ?? 0) + 1);
     }
+  }
+
+  #noteForms(answer: Value): void {
+    const names = answer instanceof Map ? (answer.get("forms") as readonly string[]) : [];
+    for (const name of names) this.#forms.set(name, (this.#forms.get(name) ?? 0) + 1);
   }
 }
 

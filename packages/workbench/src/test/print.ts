@@ -139,8 +139,18 @@ export function printCoverage(name: string, coverage: Coverage): string {
     "",
     `  ${"tool".padEnd(width)}   calls`,
     ...tools,
+    ...printForms(coverage),
     ...coverage.targets.flatMap(printMissing),
   ].join("\n");
+}
+
+/** The forms that no call of a test fits. They are not among the outcomes: a pack has examples of its own. */
+function printForms({ forms }: Coverage): readonly string[] {
+  if (forms.size === 0) return [];
+  const unused = [...forms].flatMap(([name, times]) => (times === 0 ? [name] : []));
+  const shown = unused.slice(0, 20).join(", ") + (unused.length > 20 ? ", ..." : "");
+  const rest = unused.length === 0 ? "" : `; none fits ${shown}`;
+  return ["", `  ${forms.size - unused.length} of ${forms.size} forms of commands fit a call of a test${rest}`];
 }
 
 const width = 60;
