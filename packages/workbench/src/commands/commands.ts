@@ -7,16 +7,22 @@ import {
 } from "../../../readers/src/tables.ts";
 import { position } from "../../../readers/src/contract.ts";
 import { BadInput, type Outcome } from "../../../gate/src/cli/mod.ts";
+import { findDrift } from "./pack-drift.ts";
 import { badInput, loadContracts } from "../../../svc-gate/src/contract-files.ts";
 
 export interface CommandsOptions {
   readonly contract: string;
   readonly folder: string;
   readonly json: boolean;
+  /** Compare the table with the help of the installed programs. */
+  readonly drift: boolean;
 }
 
 /** `svc-gate commands`: prints how a table of commands reads a command line. */
-export async function commandsCommand(text: string, { contract, folder, json }: CommandsOptions): Promise<Outcome> {
+export async function commandsCommand(
+  text: string | undefined,
+  { contract, folder, json, drift }: CommandsOptions,
+): Promise<Outcome> {
   const compiled = await loadContracts(contract);
   if (!compiled.ok) return badInput(compiled.problem, json);
   const { tables } = compiled.value;
@@ -24,8 +30,25 @@ export async function commandsCommand(text: string, { contract, folder, json }: 
     throw new BadInput(
       `${contract} has no contract with \`commands\`: name a contract that has them, or a pack, with --contract`,
     );
+  if (drift) return showDrift([...tables], json);
+  if (text === undefined)
+    throw new BadInput('give a command line, such as `svc-gate commands "git log -p"`, or --drift');
   const shown = await Promise.all([...tables].map(([name, table]) => showTable(name, table, { text, folder, json })));
   return { exitCode: 0, text: json ? JSON.stringify(shown) : shown.join("\n\n"), forPrograms: json };
+}
+
+function showDrift(tables: readonly (readonly [contract: string, table: CommandTable])[], json: boolean): Outcome {
+  const found = tables.map(([contract, table]) => ({ contract, ...findDrift(table) }));
+  const exitCode = found.some(({ options }) => options.length > 0) ? 1 : 0;
+  if (json) return { exitCode, text: JSON.stringify(found), forPrograms: true };
+  const blocks = found.map(({ contract, options, compared, silent }) => {
+    const rows = [...Map.groupBy(options, ({ command }) => command)].map(
+      ([command, own]) => `  ${command}: its help does not name ${own.map(({ option }) => option).join(", ")}`,
+    );
+    const rest = silent.length === 0 ? "" : `; not installed, or without help: ${silent.join(", ")}`;
+    return [`${contract}: ${compared.length} commands compared${rest}`, ...rows].join("\n");
+  });
+  return { exitCode, text: blocks.join("\n\n") };
 }
 
 interface TextPlace {

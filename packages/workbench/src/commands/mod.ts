@@ -60,14 +60,15 @@ function addCommands(program: Command): void {
     .description(
       "show how a table of commands reads a command line: the form of each command, or its first piece that is not listed",
     )
-    .argument("<text>", "the command line")
+    .argument("[text]", "the command line")
     .option("--contract <file>", "a mandate, a contract or a pack", "mandate.yaml")
     .option("--folder <path>", "the folder in which the text starts; `.` is a folder without a name", ".")
+    .option("--drift", "name the options of the table that the help of the installed programs lacks", false)
     .option("--json", "for programs", false)
     .addHelpText(
       "after",
       "\nRules of the contract may still refuse the files that the command names." +
-        "\nExit code 0: the text was read. 2: the file does not compile, or has no table of commands." +
+        "\nExit code 0: the text was read. 1: with --drift, an option is not in a help. 2: the file does not compile, or has no table of commands." +
         '\n\nExample:\n  svc-gate commands "git log -p src" --contract contracts/packs/git.yaml',
     )
     .action(calls(async () => (await import("./commands.ts")).commandsCommand));
