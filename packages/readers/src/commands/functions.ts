@@ -20,9 +20,8 @@ const reader = library("the shell parser", async () => {
 const texts = listType(string, textMax);
 
 function bindTable(table: CommandTable): Pick<ContractFunction, "run" | "cost"> {
-  const perUnit = 8 + table.forms.length;
   return {
-    cost: ([text]) => 256 + (text as string).length * perUnit,
+    cost: ([text]) => 256 + (text as string).length * 16,
     run: ([text, folder]) => {
       const { readShell, judgeText } = reader.use();
       const start = folder as string;

@@ -1,10 +1,11 @@
-import { nameOfForm, type CommandTable, type CommandEffect, type Form } from "../../../core/src/contract/function.ts";
+import { nameOfForm, type CommandTable, type CommandEffect } from "../../../core/src/contract/function.ts";
 import type { Verdict } from "../../../core/src/wire/mod.ts";
 import { isAnyName, joinPath, unknownFolder } from "../path/folder.ts";
 import { escapePattern, segmentsOf } from "../path/name-pattern.ts";
 import type { CommandUse, FileRedirect, ShellReading } from "../shell/run.ts";
 import { mark, type Arg } from "../shell/words.ts";
-import { isMisfit, matchOpenly, matchWhole, type FormMatch, type NamedFile } from "./match.ts";
+import { programsOf, type ProgramForms } from "./program.ts";
+import { isMisfit, matchOpenly, matchWhole, openCommand, type FormMatch, type NamedFile } from "./match.ts";
 import { say, type FormMisfit } from "./split.ts";
 import { installed, pathsOfWord, WordReader, wordOfText, type ReadWord } from "./word.ts";
 
@@ -58,7 +59,7 @@ class TextJudge {
   readonly #table: CommandTable;
   readonly #start: string;
   readonly #words: WordReader;
-  readonly #forms: ReadonlyMap<string, readonly Form[]>;
+  readonly #programs: ReadonlyMap<string, ProgramForms>;
   readonly #matches = new Map<CommandUse, FormMatch | FormMisfit>();
   readonly #reads = new Set<string>();
   readonly #writes = new Set<string>();
@@ -71,7 +72,7 @@ class TextJudge {
     this.#table = table;
     this.#start = start;
     this.#words = new WordReader(reading, (feeder, use) => this.#filesPrintedBy(feeder, use));
-    this.#forms = Map.groupBy(table.forms, ({ run }) => run[0] ?? "");
+    this.#programs = programsOf(table);
   }
 
   answer(): TableAnswer {
@@ -100,12 +101,11 @@ class TextJudge {
   }
 
   /** The forms of a program. One that is named by its path has those of its name, or it is code of the workspace. */
-  #formsOf(program: string): readonly Form[] {
-    const own = this.#forms.get(program);
-    if (own !== undefined || !program.includes("/")) return own ?? [];
-    const named = this.#forms.get(program.slice(program.lastIndexOf("/") + 1));
-    if (named !== undefined || installed.test(program)) return named ?? [];
-    return this.#forms.get("FILE") ?? [];
+  #programOf(name: string): ProgramForms | undefined {
+    const own = this.#programs.get(name);
+    if (own !== undefined || !name.includes("/")) return own;
+    const named = this.#programs.get(name.slice(name.lastIndexOf("/") + 1));
+    return named !== undefined || installed.test(name) ? named : this.#programs.get("FILE");
   }
 
   #commandWords(use: CommandUse): Parameters<typeof matchWhole>[2] {
@@ -118,23 +118,33 @@ class TextJudge {
   #matchOf(use: CommandUse): FormMatch | FormMisfit {
     const known = this.#matches.get(use);
     if (known !== undefined) return known;
-    const words = this.#commandWords(use);
-    const tries = this.#formsOf(use.name)
-      .filter(({ verdict }) => verdict === "ALLOW")
-      .map((form) => matchWhole(form, this.#table, words));
-    const found = tries.find((each) => !isMisfit(each));
-    const misfits = tries.filter(isMisfit).toSorted((left, right) => right.at - left.at);
-    const match = found ?? misfits[0] ?? { at: 0, problem: "it is not listed" };
+    const match = this.#findMatch(use);
     this.#matches.set(use, match);
     return match;
+  }
+
+  #findMatch(use: CommandUse): FormMatch | FormMisfit {
+    const program = this.#programOf(use.name);
+    const words = this.#commandWords(use);
+    const texts = new Set(words.args.map(({ text }) => text));
+    let nearest: FormMisfit = { at: -1, problem: "it is not listed" };
+    for (const form of program?.whole ?? []) {
+      if (program === undefined || !form.run.every((word, at) => at === 0 || texts.has(word))) continue;
+      const match = matchWhole(form, program, words);
+      if (!isMisfit(match)) return match;
+      if (match.at > nearest.at) nearest = match;
+    }
+    const first = words.args.find(({ text }) => !text.startsWith("-"));
+    const isSubcommand = nearest.at < 0 && program !== undefined && first !== undefined;
+    return isSubcommand ? { at: 0, problem: `${say(first)} is not listed here` } : nearest;
   }
 
   #judgeCommand(use: CommandUse): TableFinding {
     const words = this.#commandWords(use);
     const match = this.#matchOf(use);
-    const strict = this.#formsOf(use.name)
-      .filter(({ verdict }) => verdict !== "ALLOW")
-      .flatMap((form) => matchOpenly(form, this.#table, words) ?? []);
+    const program = this.#programOf(use.name);
+    const open = program && openCommand(program, words);
+    const strict = program?.strict.flatMap((form) => (open && matchOpenly(form, program, open)) ?? []) ?? [];
     for (const each of [...(isMisfit(match) ? [] : [match]), ...strict]) this.#fitting.add(nameOfForm(each.form));
     const isUnknownFolder = use.folders.includes(unknownFolder) && !isMisfit(match) && match.form.does.size > 0;
     if (isMisfit(match) || isUnknownFolder) this.#noteLoose(words.args, use.folders);
@@ -142,7 +152,7 @@ class TextJudge {
     if (use.name.includes("/")) this.#noteLoose([this.#words.read(programWord(use), use)], use.folders);
     const [first, ...rest] = strict.map((each) => findingOf(each));
     if (first !== undefined) return rest.reduce(stricter, first);
-    const isListed = this.#formsOf(use.name).length > 0;
+    const isListed = program !== undefined;
     if (!isMisfit(match)) {
       if (this.#reading.withCode.has(use) && !quietCode.has(use.name))
         return ask(`\`${use.name}\` runs code that is written in the text`);

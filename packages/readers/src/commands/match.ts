@@ -1,9 +1,7 @@
 import {
   fileKinds,
-  type CommandTable,
   type Form,
   type FormOption,
-  type ProgramShape,
   type FileRole,
   type WordPosition,
   type WordShape,
@@ -11,6 +9,7 @@ import {
 import { fits, pathsOfWord, textsOf, wordOfText, type ReadWord, type WordPlace } from "./word.ts";
 import { unknownFolder } from "../path/folder.ts";
 import { escapePattern, isSourcePattern, plainText, segmentsOf } from "../path/name-pattern.ts";
+import type { ProgramForms } from "./program.ts";
 import { dashFirst, say, splitCommand, type FormMisfit, type ReadOption } from "./split.ts";
 
 /** A file that a command names. */
@@ -49,11 +48,8 @@ export function isMisfit(match: FormMatch | FormMisfit): match is FormMisfit {
   return "problem" in match;
 }
 
-const unlistedProgram: ProgramShape = { style: "gnu", options: [], everywhere: [] };
-
 /** Compares a command with a form that permits it: each option and each word must be listed. */
-export function matchWhole(form: Form, table: CommandTable, { args, place }: CommandWords): FormMatch | FormMisfit {
-  const program = table.programs.get(form.run[0] ?? "") ?? unlistedProgram;
+export function matchWhole(form: Form, program: ProgramForms, { args, place }: CommandWords): FormMatch | FormMisfit {
   const split = splitCommand(args, {
     style: program.style,
     first: [...program.options, ...program.everywhere],
@@ -66,7 +62,7 @@ export function matchWhole(form: Form, table: CommandTable, { args, place }: Com
   const { options, words } = split;
   const isNeeded = form.needs.length === 0 || options.some(({ name }) => form.needs.includes(name));
   if (!isNeeded) return { at: 0, problem: `\`${form.needs.join("` or `")}\` is missing` };
-  const refused = markedOption(args, form.refuses, { valued: [], style: "single" });
+  const refused = markedOption(args, form.refuses, { valued: nothingValued, takeNext: nothingValued, style: "single" });
   if (refused !== undefined) return { at: args.length, problem: `the option \`${refused}\` is not listed` };
   let folders = place.folders;
   const named: PlacedWord[] = [];
@@ -302,91 +298,92 @@ function wordMisfit(words: readonly ReadWord[], positions: readonly WordPosition
   return { at, problem: `${say(word)} is ${shapes}` };
 }
 
+const nothingValued: ReadonlySet<string> = new Set();
+
+/** A command as the stricter forms of its program see it. */
+export interface OpenCommand {
+  readonly args: readonly ReadWord[];
+  /** The arguments without options and the values that follow them. */
+  readonly words: readonly ReadWord[];
+  readonly place: WordPlace;
+}
+
+/** Tells the words of a command from its options, for the stricter forms of its program. */
+export function openCommand(program: ProgramForms, { args: written, place }: CommandWords): OpenCommand {
+  const args = program.style === "bare" ? dashFirst(written, program.takeNext) : written;
+  return { args, words: wordsOfCommand(args, program.takeNext), place };
+}
+
 /** Compares a command with a form that is stricter than ALLOW: one sign is enough. */
 export function matchOpenly(
   form: Form,
-  table: CommandTable,
-  { args: written, place }: CommandWords,
+  program: ProgramForms,
+  { args, words, place }: OpenCommand,
 ): FormMatch | undefined {
-  const program = table.programs.get(form.run[0] ?? "") ?? unlistedProgram;
-  const others = table.forms.filter(({ run }) => run[0] === form.run[0]);
-  const own = others.flatMap(({ options, marked }) => [options, marked]);
-  const valued = [program.options, program.everywhere, ...own].flat();
-  const args = program.style === "bare" ? dashFirst(written, valued) : written;
-  const words = wordsOfCommand(args, valued);
   const run = form.run.slice(1);
   if (!run.every((word, at) => words[at]?.text.replace(/^.*\//, "") === word)) return undefined;
   const rest = words.slice(run.length);
-  const rules = { valued, style: program.style };
   const last = run.length === 0 ? undefined : words[run.length - 1];
   const after = last === undefined ? args : args.slice(args.indexOf(last) + 1);
-  const option = form.marked.length === 0 ? undefined : markedOption(after, form.marked, rules);
+  const option = form.marked.length === 0 ? undefined : markedOption(after, form.marked, program);
   const { any } = form;
   const isAny = any !== undefined && rest.some((word) => fits(word, any, place));
   if (form.marked.length > 0 && option === undefined) return undefined;
   if (any !== undefined && !isAny) return undefined;
-  if (form.unless !== undefined && isExcepted(form, rest, { args: after, place, rules })) return undefined;
+  if (form.unless !== undefined && isExcepted(form, rest, { args: after, place, program })) return undefined;
   return { form, files: [], loose: args, words: rest, option, includes: [], printsNames: false };
 }
 
 function isExcepted(
   { unless }: Form,
   rest: readonly ReadWord[],
-  { args, place, rules }: CommandWords & { readonly rules: OptionRules },
+  { args, place, program }: CommandWords & { readonly program: ProgramForms },
 ): boolean {
   if (unless === undefined) return false;
-  if (markedOption(args, unless.options, rules) !== undefined) return true;
+  if (markedOption(args, unless.options, program) !== undefined) return true;
   return unless.words.length > 0 && !("problem" in assignWords(rest, unless.words, place));
 }
 
 /** The words of a command, without options and the values that follow them. */
-function wordsOfCommand(args: readonly ReadWord[], valued: readonly FormOption[]): readonly ReadWord[] {
+function wordsOfCommand(args: readonly ReadWord[], takeNext: ReadonlySet<string>): readonly ReadWord[] {
   const words: ReadWord[] = [];
   for (let at = 0; at < args.length; at += 1) {
     const arg = args[at];
     if (arg === undefined) break;
     if (arg.text === "--") return [...words, ...args.slice(at + 1)];
     if (!/^-./.test(arg.text)) words.push(arg);
-    else if (
-      valued.some(({ names, value, isOptional }) => value !== undefined && !isOptional && names.includes(arg.text))
-    )
-      at += 1;
+    else if (takeNext.has(arg.text)) at += 1;
   }
   return words;
-}
-
-interface OptionRules {
-  readonly valued: readonly FormOption[];
-  readonly style: ProgramShape["style"];
 }
 
 /** The first option of a command that is one of these: whole, abbreviated, with a value or in a bundle. */
 function markedOption(
   args: readonly ReadWord[],
   marked: readonly FormOption[],
-  { valued, style }: OptionRules,
+  { valued, takeNext, style }: Pick<ProgramForms, "valued" | "takeNext" | "style">,
 ): string | undefined {
   const names = marked.flatMap((option) => option.names);
   for (const [at, { text }] of args.entries()) {
-    const isValue = valued.some(
-      ({ names: own, value, isOptional }) =>
-        value !== undefined && !isOptional && own.includes(args[at - 1]?.text ?? ""),
-    );
-    if ((text === "--" && style !== "single") || (style === "posix" && !text.startsWith("-") && !isValue))
-      return undefined;
+    const isValue = takeNext.has(args[at - 1]?.text ?? "");
+    const isEnd = (text === "--" && style !== "single") || (style === "posix" && !text.startsWith("-") && !isValue);
+    if (isEnd) return undefined;
+    if (!text.startsWith("-")) continue;
     const [word = ""] = text.split("=", 1);
     const isLong = word.startsWith("--") && word.length > 2;
-    const found = names.find(
-      (name) =>
-        name === word || (isLong && name.startsWith(word)) || (isLong && style === "single" && name === word.slice(1)),
-    );
+    const found = names.find((name) => name === word || (isLong && isAbbreviated(name, word, style)));
     if (found !== undefined) return found;
     if (isLong || style === "single" || !/^-[A-Za-z0-9]/.test(text)) continue;
     for (const letter of text.slice(1)) {
       const name = `-${letter}`;
       if (names.includes(name)) return name;
-      if (valued.some((option) => option.value !== undefined && option.names.includes(name))) break;
+      if (valued.has(name)) break;
     }
   }
   return undefined;
+}
+
+/** `--for` is `--force`, and for Go and Java `--name` is `-name`. */
+function isAbbreviated(name: string, word: string, style: ProgramForms["style"]): boolean {
+  return name.startsWith(word) || (style === "single" && name === word.slice(1));
 }

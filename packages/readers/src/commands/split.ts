@@ -38,7 +38,8 @@ export interface SplitRules {
 
 /** Tells the options and the words of a command apart. */
 export function splitCommand(written: readonly ReadWord[], rules: SplitRules): SplitCommand | FormMisfit {
-  const args = rules.style === "bare" ? dashFirst(written, rules.options) : written;
+  const valued = rules.options.filter(({ value, isOptional }) => value !== undefined && !isOptional);
+  const args = rules.style === "bare" ? dashFirst(written, new Set(valued.flatMap(({ names }) => names))) : written;
   const [options, words]: [ReadOption[], ReadWord[]] = [[], []];
   const run = [...rules.run];
   let isEnd = false;
@@ -92,17 +93,14 @@ function endOfCommand(args: readonly ReadWord[], from: number): number {
 }
 
 /** `tar cfz a b` is `tar -c -f a -z b`: the letters take the next words in order. */
-export function dashFirst(args: readonly ReadWord[], listed: readonly FormOption[]): readonly ReadWord[] {
+export function dashFirst(args: readonly ReadWord[], takeNext: ReadonlySet<string>): readonly ReadWord[] {
   const [first, ...rest] = args;
   if (first === undefined || !/^[A-Za-z]+$/.test(first.text)) return args;
   const words: ReadWord[] = [];
   for (const letter of first.text) {
     const name = `-${letter}`;
     words.push(wordOfText(name));
-    const isValued = listed.some(
-      ({ names, value, isOptional }) => value !== undefined && !isOptional && names.includes(name),
-    );
-    const value = isValued ? rest.shift() : undefined;
+    const value = takeNext.has(name) ? rest.shift() : undefined;
     if (value !== undefined) words.push(value);
   }
   return [...words, ...rest];

@@ -1,0 +1,42 @@
+import type { CommandTable, Form, FormOption, ProgramShape } from "../../../core/src/contract/function.ts";
+
+/** The forms of one program, prepared for many commands. */
+export interface ProgramForms {
+  readonly style: ProgramShape["style"];
+  /** Options before the words that follow the program, and options at any position. */
+  readonly options: readonly FormOption[];
+  readonly everywhere: readonly FormOption[];
+  /** The forms that are ALLOW, and the stricter ones. */
+  readonly whole: readonly Form[];
+  readonly strict: readonly Form[];
+  /** Options whose value is the next word, and all with a value. */
+  readonly takeNext: ReadonlySet<string>;
+  readonly valued: ReadonlySet<string>;
+}
+
+const prepared = new WeakMap<CommandTable, ReadonlyMap<string, ProgramForms>>();
+
+/** The forms of a table by their programs; made once for each table. */
+export function programsOf(table: CommandTable): ReadonlyMap<string, ProgramForms> {
+  const known = prepared.get(table);
+  if (known !== undefined) return known;
+  const byName = Map.groupBy(table.forms, ({ run }) => run[0] ?? "");
+  const programs = new Map([...byName].map(([name, forms]) => [name, prepare(forms, table.programs.get(name))]));
+  prepared.set(table, programs);
+  return programs;
+}
+
+function prepare(forms: readonly Form[], shape: ProgramShape | undefined): ProgramForms {
+  const { style = "gnu", options = [], everywhere = [] } = shape ?? {};
+  const all = [...options, ...everywhere, ...forms.flatMap((form) => [...form.options, ...form.marked])];
+  const valued = all.filter(({ value }) => value !== undefined);
+  return {
+    style,
+    options,
+    everywhere,
+    whole: forms.filter(({ verdict }) => verdict === "ALLOW"),
+    strict: forms.filter(({ verdict }) => verdict !== "ALLOW"),
+    takeNext: new Set(valued.filter(({ isOptional }) => !isOptional).flatMap(({ names }) => names)),
+    valued: new Set(valued.flatMap(({ names }) => names)),
+  };
+}
