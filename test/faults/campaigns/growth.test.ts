@@ -330,6 +330,34 @@ const plain: Language = {
   length: 16_384,
 };
 
+/** Command lines in which a part is repeated. */
+const commandLines: readonly Hostile[] = [
+  ["git log ", "a ", ""],
+  ["git push ", "a ", ""],
+  ["git push ", "-uf ", ""],
+  ["ls ", "-la ", ""],
+  ["cat ", "a* ", ""],
+  ["cat src/", "a*", ""],
+  ["cat ", "a/../", "b"],
+  ["cat ./", "[", ""],
+  ["cat ./", "[[:", "]"],
+  ["cat ./", "[a\\\\", "]"],
+  ["rm -rf ", "dist ", ""],
+  ["odd ", "a=b:c@d ", ""],
+  ["odd ", "a=", ""],
+  ["git show -- '", "a*", "'"],
+  ["sed '", "s/a/b/;", "' x"],
+  ["sed '/", "[a]", "/p' x"],
+  ["awk '", "a>1{b}", "' x"],
+  ["", "git status;", ""],
+  ["", "cd a && ", "cat b"],
+  ["", "cd a;", "cat b"],
+  ["for f in ", "a ", '; do cat "$f"; done'],
+  ["find . ", "-name '*.ts' ", "-print"],
+  ["cat > x <<'E'\n", "a line of text\n", "E\n"],
+  ["npm test -- ", "a ", ""],
+].map(([before = "", pump = "", after = ""]) => ({ before, pump, after }));
+
 /** The values of the other parameters, by kind. */
 const others: Readonly<Record<string, readonly unknown[]>> = {
   string: ["a", "a.a", "aaaaaaaaaaaaaaaaaaaab", "/srv/a", "Europe/Berlin"],
@@ -372,6 +400,31 @@ suite("time to read a text", () => {
     );
     const unused = Object.keys(bounded).filter((pattern) => !all.map(String).includes(pattern));
     assert.deepEqual(unused, []);
+  });
+
+  test("a command line under the ready packs needs no more than linear time", async () => {
+    const [{ load, readShell }, { judgeText }, { compileContracts }] = await Promise.all([
+      import("../../../packages/readers/src/shell/shell.ts"),
+      import("../../../packages/readers/src/commands/judge.ts"),
+      import("../../../packages/readers/src/compile.ts"),
+    ]);
+    await load();
+    const names = globSync("contracts/packs/*.yaml", { cwd: new URL("../../../", import.meta.url) });
+    const files = names.map((name) => ({
+      name,
+      text: readFileSync(new URL(`../../../${name}`, import.meta.url), "utf8"),
+    }));
+    const text = `contract: c\ncommands: { from: ${JSON.stringify(names)} }\ntools: {}\n`;
+    const compiled = compileContracts([{ name: "c.yaml", text }, ...files]);
+    const table = compiled.ok ? compiled.value.tables.get("c") : undefined;
+    assert.ok(table !== undefined);
+    const read = (command: string): void => {
+      try {
+        judgeText(readShell(command, "/srv/app"), table, "/srv/app");
+      } catch {} // a text in doubt is an answer too
+    };
+    const found = commandLines.flatMap((hostile) => growthOf(read, hostile, { length: 8192, leastMs: 50 }) ?? []);
+    assert.deepEqual(found, []);
   });
 
   control("positive control: patterns that once were too slow are found", () => {

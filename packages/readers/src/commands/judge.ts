@@ -1,7 +1,7 @@
 import { nameOfForm, type CommandTable, type CommandEffect } from "../../../core/src/contract/function.ts";
 import type { Verdict } from "../../../core/src/wire/mod.ts";
 import { isAnyName, joinPath, unknownFolder } from "../path/folder.ts";
-import { escapePattern, segmentsOf } from "../path/name-pattern.ts";
+import { escapePattern, plainText, segmentsOf } from "../path/name-pattern.ts";
 import type { CommandUse, FileRedirect, ShellReading } from "../shell/run.ts";
 import { mark, type Arg } from "../shell/words.ts";
 import { programsOf, type ProgramForms } from "./program.ts";
@@ -242,7 +242,10 @@ class TextJudge {
     // `find` puts the names into the words itself, whatever it prints.
     if (isMisfit(match) || !isHere || !(match.printsNames || reader.wrapper === "find")) return undefined;
     // `git ls-files` and `grep -rl x` print names without a folder, which may start with a dash; `find` prints `./`.
-    const isBare = (path: string): boolean => !/^(?:[^*?[]|\\[^])+\//.test(path.slice(this.#start.length + 1));
+    const isBare = (path: string): boolean => {
+      const [first = "", ...rest] = segmentsOf(path.slice(this.#start.length + 1));
+      return rest.length === 0 || plainText(first) === undefined;
+    };
     const isOdd = match.files.some(
       ({ path, role, isImplied, isTree }) =>
         role === "enters" || (use.name !== "find" && (isImplied === true || (!isTree && isBare(path)))),

@@ -1,6 +1,6 @@
 import type { WordShape } from "../../../core/src/contract/function.ts";
 import { isQuietCode } from "./code.ts";
-import { joinPath, mayGoUp, unknownFolder } from "../path/folder.ts";
+import { isAnyName, joinPath, mayGoUp, unknownFolder } from "../path/folder.ts";
 import { isSourceEnding, plainText, segmentsOf } from "../path/name-pattern.ts";
 import type { CommandUse, ShellReading } from "../shell/run.ts";
 import { literal, patternOf, type Arg, type WordPiece } from "../shell/words.ts";
@@ -203,11 +203,18 @@ function isBelow(path: string, start: string): boolean {
   return start === "." ? !/^(?:\/|~|\*\*|\.\.)/.test(path) : path.startsWith(`${start}/`);
 }
 
+/** The path without segments at its end that name nothing: `/srv` for `/srv/*`. */
+function withoutAnyNames(path: string): string {
+  const segments = [...segmentsOf(path)];
+  while (segments.length > 1 && isAnyName(segments.at(-1) ?? "")) segments.pop();
+  return segments.join("/") || "/";
+}
+
 /** Would removing it remove everything, or what nobody knows? */
 function isRoot(word: ReadWord, { folders, start }: WordPlace): boolean {
   if (word.values === undefined) return true;
   return pathsOfWord(word, { folders }).some((path) => {
-    const bare = path.replace(/(?:\/[*?]+)+$/, "") || "/";
+    const bare = withoutAnyNames(path);
     if (/^\/[^/]*$|^~$|^\.$|^[*?]+$|(?:^|\/)\.\.(?:\/|$)/.test(bare)) return true;
     return start === bare || start.startsWith(`${bare}/`);
   });

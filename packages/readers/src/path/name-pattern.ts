@@ -104,6 +104,7 @@ export function crossesMeet(pattern: string, name: string): boolean {
 
 /** The tokens of a segment. A bracket that is not closed is a plain character. */
 function tokensOf(segment: string): readonly PatternToken[] {
+  const ends = lastEnds(segment);
   const tokens: PatternToken[] = [];
   for (let at = 0; at < segment.length; at += 1) {
     const character = segment.charAt(at);
@@ -111,21 +112,40 @@ function tokensOf(segment: string): readonly PatternToken[] {
     else if (character === "*") tokens.push("many");
     else if (character === "?") tokens.push("any");
     else if (character === "[") {
-      const [raw, not, members] =
-        /^\[([!^]?)(\]?(?:\[([:.=])(?:(?!\3\])[^])*\3\]|\\[^]|[^\]\\])*)\]/.exec(segment.slice(at)) ?? [];
-      if (raw === undefined || members === undefined) tokens.push({ one: character });
+      const end = endOfBracket(segment, at, ends);
+      if (end === undefined) tokens.push({ one: character });
       else {
-        // dash takes the `^` as a member.
-        tokens.push(not === "^" ? "any" : readBracket(members, not !== ""));
-        at += raw.length - 1;
+        tokens.push(readBracket(segment.slice(at + 1, end)));
+        at = end;
       }
     } else tokens.push({ one: character });
   }
   return tokens;
 }
 
-/** A range, or a class such as `[:alpha:]`, depends on the locale: all characters count. */
-function readBracket(members: string, not: boolean): PatternToken {
-  const plain = members.replace(/\\([^])/g, "$1");
-  return /[^]-[^]|\[[:.=]/.test(members) ? "any" : { some: plain, not };
+/** The last ends of brackets and of classes in a segment, so that nobody looks for one twice. */
+function lastEnds(segment: string): ReadonlyMap<string, number> {
+  return new Map(["", ":", ".", "="].map((kind) => [kind, segment.lastIndexOf(`${kind}]`)]));
+}
+
+/** The position of the `]` that ends a bracket: not the first member, not escaped, not in a class such as `[:alpha:]`. */
+function endOfBracket(segment: string, from: number, ends: ReadonlyMap<string, number>): number | undefined {
+  if ((ends.get("") ?? -1) <= from) return undefined;
+  let at = /[!^]/.test(segment.charAt(from + 1)) ? from + 2 : from + 1;
+  for (const first = at; at < segment.length; at += 1) {
+    const sign = segment.charAt(at);
+    const kind = segment.charAt(at + 1);
+    if (sign === "]" && at > first) return at;
+    if (sign === "[" && (ends.get(kind) ?? -1) > at + 1) at = segment.indexOf(`${kind}]`, at + 2) + 1;
+    else if (sign === "\\") at += 1;
+  }
+  return undefined;
+}
+
+/** A range or a class depends on the locale, and dash takes a `^` as a member: all characters count. */
+function readBracket(members: string): PatternToken {
+  const isNegated = members.startsWith("!");
+  const plain = (isNegated ? members.slice(1) : members).replace(/\\([^])/g, "$1");
+  const isAny = members.startsWith("^") || /[^]-[^]|\[[:.=]/.test(members);
+  return isAny ? "any" : { some: plain, not: isNegated };
 }

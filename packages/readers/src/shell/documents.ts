@@ -12,7 +12,10 @@ export function documentText({ script, text }: CommandExpansionPart): string | u
   if (document?.type !== "HereDoc" || others.length > 0 || document.descriptor !== undefined) return undefined;
   if (document.operator !== "<<" || document.delimiter?.quoted !== true || document.closing === undefined)
     return undefined;
-  return document.body.text.replace(/\n+$/, "");
+  const { text: body } = document.body;
+  let end = body.length;
+  while (body.charAt(end - 1) === "\n") end -= 1;
+  return body.slice(0, end);
 }
 
 function onlyCommand(script: ParsedScript): Command | undefined {

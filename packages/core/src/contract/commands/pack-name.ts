@@ -18,6 +18,9 @@ export function besideFile(file: string, name: string): string {
   let folder = file.slice(0, file.lastIndexOf("/") + 1);
   let rest = name;
   for (; rest.startsWith("../"); rest = rest.slice(3))
-    folder = folder === "" || folder.endsWith("../") ? `${folder}../` : folder.replace(/[^/]*\/$/, "");
+    folder =
+      folder === "" || folder.endsWith("../")
+        ? `${folder}../`
+        : folder.slice(0, folder.lastIndexOf("/", folder.length - 2) + 1);
   return folder + rest;
 }

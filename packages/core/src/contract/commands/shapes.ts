@@ -28,7 +28,10 @@ export function isProblem(shape: object): shape is ShapeProblem {
  * last part what counts if there is no word.
  */
 export function parsePosition(text: string): Read<WordPosition> {
-  const [, shape = "", sign = "", fallback] = /^(.*?)(?:\s+([?*+]))?(?:\s+or\s+(\S+))?$/s.exec(text.trim()) ?? [];
+  const parts = text.trim().split(/\s+/);
+  const fallback = parts.at(-2) === "or" ? parts.splice(-2)[1] : undefined;
+  const sign = /^[?*+]$/.test(parts.at(-1) ?? "") && parts.length > 1 ? (parts.pop() ?? "") : "";
+  const shape = parts.join(" ");
   const word = parseShape(shape);
   if (isProblem(word)) return word;
   const isRepeated = sign === "*" || sign === "+";
