@@ -1,0 +1,104 @@
+/** The kinds and paths of single words, for the model of a table of commands. */
+import { posix } from "node:path";
+import type { WordShape } from "../../packages/core/src/contract/commands/form.ts";
+
+/** The folder in which the command runs. */
+const start = "/srv/app";
+
+export interface Word {
+  readonly text: string;
+  /** After `--` a word is a file. It is never an option or a branch. */
+  readonly isAfterDashes: boolean;
+}
+
+/** A word, or a value of an option, and what the form says of it. */
+export type Place = readonly [word: Word, shape: WordShape];
+
+export interface ModelPaths {
+  readonly reads: ReadonlySet<string>;
+  readonly writes: ReadonlySet<string>;
+  readonly lists: ReadonlySet<string>;
+}
+
+/**
+ * Is the word certainly of the kind, or one of the texts? The specification has only a line about each kind. The rest follows
+ * the matcher: the units of a number, the ends of a range, and `.`, which is neither a file nor a name.
+ */
+export function fits(word: Word, { kind, texts, role }: WordShape): boolean {
+  const { text, isAfterDashes } = word;
+  switch (kind) {
+    case undefined:
+      return texts.includes(text) && (!isAfterDashes || text === "--");
+    case "FILE":
+      return (isInput(word) && role === "reads") || (isPath(word) && !/(?:^|\/)$|^\.\.?$/.test(text));
+    case "PATH":
+    case "FOLDER":
+    case "TREE":
+      return isPath(word);
+    case "LEAF":
+      return isPath(word) && !/\.\.[^/]*$/.test(text) && /(?:^|\/)[^/.][^/]*\.[A-Za-z0-9]+$/.test(text);
+    case "TEXT":
+      return !text.startsWith("@");
+    case "NUMBER":
+      return /^[-+]?\d+(?:\.\d+)?[A-Za-z]{0,3}$/.test(text);
+    case "NAME":
+      return /^[\w.][\w.-]*$/.test(text) && !/^\.\.?$/.test(text);
+    case "REF":
+      return !isAfterDashes && isReference(text);
+    case "ROOT":
+      return `${start}/`.startsWith(`${absolute(text)}/`) || absolute(text) === "/";
+    case "ARGS":
+      return true;
+    default:
+      throw new Error(`the model does not know ${kind}`);
+  }
+}
+
+/** A name of git, or a range of two, of which the second may be left out. */
+function isReference(text: string): boolean {
+  const [first = "", ...others] = text.split(/\.{2,3}/);
+  const isName = (name: string): boolean =>
+    /^[^-+:=/][^+:=]*$/.test(name) && !name.endsWith("/") && !/(?:^|\/)\./.test(name);
+  return isName(first) && others.every((other) => other === "" || isName(other));
+}
+
+/** Some programs read `@file` and `host:file` in their own way, and a dash may begin an option. */
+function isPath({ text, isAfterDashes }: Word): boolean {
+  return text !== "" && !/^@|^[^/]*:/.test(text) && (isAfterDashes || !text.startsWith("-"));
+}
+
+/** The files that the words of one way name. Words without a role, and their parts, are in both. */
+export function pathsOf(places: readonly Place[]): ModelPaths {
+  const loose = places.filter(([, shape]) => isLoose(shape)).flatMap(([{ text }]) => partsOf(text));
+  const named = (role: WordShape["role"]): readonly string[] =>
+    places.filter(([word, shape]) => shape.role === role && !isInput(word)).map(([{ text }]) => text);
+  const paths = (words: readonly string[]): ReadonlySet<string> => new Set(words.map(absolute));
+  return {
+    reads: paths([...named("reads"), ...loose]),
+    writes: paths([...named("writes"), ...loose]),
+    lists: paths(named("lists")),
+  };
+}
+
+/** The word `-` is the standard input, but a file after `--`. */
+function isInput({ text, isAfterDashes }: Word): boolean {
+  return text === "-" && !isAfterDashes;
+}
+
+/** Texts, numbers and the texts of a form never count as files. */
+function isLoose({ role, kind }: WordShape): boolean {
+  return role === undefined && kind !== undefined && kind !== "TEXT" && kind !== "NUMBER";
+}
+
+/** The word, its parts beside `=`, `:` and `@`, and a value that may be joined to a short option. */
+function partsOf(word: string): readonly string[] {
+  return [word, ...word.split(/[=:@]/), /^-[^-]/.test(word) ? word.slice(2) : ""].filter((part) => part !== "");
+}
+
+export function plain(text: string): Word {
+  return { text, isAfterDashes: false };
+}
+
+function absolute(word: string): string {
+  return posix.resolve(start, word);
+}
