@@ -25,7 +25,6 @@ export type ModelRule =
   | "a stricter form needs one of its options"
   | "each spelling of a needed option counts"
   | "options end at the first word"
-  | "an option is refused in a bundle"
   | "an option is marked before the words of run"
   | "an option of another form takes no value";
 export type LeftOut = ReadonlySet<ModelRule>;
@@ -67,11 +66,20 @@ export function judgeByModel(
   return verdicts.length > 0 || ways.length === 0 ? { verdict: "ESCALATE", ways: [] } : { verdict: "ALLOW", ways };
 }
 
+/** A refused option counts whole, abbreviated, with a value, and behind the flags that tools share. */
+function isRefused(arg: string, name: string): boolean {
+  const word = arg.split("=", 1)[0] ?? "";
+  if (name.startsWith("--")) return word.length > 2 && name.startsWith(word);
+  if (name.length > 2) return word === name;
+  const flags = arg.startsWith("--") ? "" : arg.slice(1).split(name.slice(1), 1)[0];
+  return (
+    arg.startsWith("-") && arg.includes(name.slice(1)) && /^[vqxslf]*$/.test(flags ?? "x") && !arg.startsWith("--")
+  );
+}
+
 /** Every way in which a form that is ALLOW lists all options and words. */
 function waysToFit(table: CommandTable, form: Form, args: readonly string[], without: LeftOut): readonly Place[][] {
-  const { style } = programOf(table, form);
-  const refusing = without.has("an option is refused in a bundle") ? "single" : style;
-  if (hasOption(args, form.refuses, { style: refusing, valued: [] })) return [];
+  if (form.refuses.some(({ names }) => names.some((name) => args.some((arg) => isRefused(arg, name))))) return [];
   const isNeeded = ({ option, name }: GivenOption): boolean =>
     (without.has("each spelling of a needed option counts") ? [name] : option.names).some((each) =>
       form.needs.includes(each),
@@ -183,6 +191,8 @@ function splitsOf(word: string, rest: readonly string[], { listed, style, withou
     const [name, more] = [`-${letters.slice(0, 1)}`, letters.slice(1)];
     return named(name).flatMap((option) => {
       if (more === "") return withNext(option, name, rest, without);
+      // Programs read `-f=x` in two ways, so no form lists it.
+      if (more.startsWith("=")) return [];
       if (option.value !== undefined) return [{ options: [{ option, name, value: more }], left: rest }];
       const first = { option, name, value: undefined };
       return bundlesOf(more).map(({ options, left }) => ({ options: [first, ...options], left }));

@@ -11,6 +11,7 @@ export {
   type CommandTable,
   type CommandEffect,
   type Form,
+  type FormException,
   type FormOption,
   type OptionStyle,
   type ProgramShape,

@@ -5,7 +5,7 @@ import { escapePattern, plainText, segmentsOf } from "../path/name-pattern.ts";
 import type { CommandUse, FileRedirect, ShellReading } from "../shell/run.ts";
 import { mark, type Arg } from "../shell/words.ts";
 import { programsOf, type ProgramForms } from "./program.ts";
-import { isMisfit, matchOpenly, matchWhole, openCommand, type FormMatch, type NamedFile } from "./match.ts";
+import { isMisfit, matchOpenly, matchWhole, type FormMatch, type NamedFile } from "./match.ts";
 import { say, type FormMisfit } from "./split.ts";
 import { installed, pathsOfWord, WordReader, wordOfText, type ReadWord } from "./word.ts";
 
@@ -143,8 +143,7 @@ class TextJudge {
     const words = this.#commandWords(use);
     const match = this.#matchOf(use);
     const program = this.#programOf(use.name);
-    const open = program && openCommand(program, words);
-    const strict = program?.strict.flatMap((form) => (open && matchOpenly(form, program, open)) ?? []) ?? [];
+    const strict = program?.strict.flatMap((form) => matchOpenly(form, program, words) ?? []) ?? [];
     for (const each of [...(isMisfit(match) ? [] : [match]), ...strict]) this.#fitting.add(nameOfForm(each.form));
     const isUnknownFolder = use.folders.includes(unknownFolder) && !isMisfit(match) && match.form.does.size > 0;
     if (isMisfit(match) || isUnknownFolder) this.#noteLoose(words.args, use.folders);

@@ -1,6 +1,7 @@
 import {
   fileKinds,
   type Form,
+  type FormException,
   type FormOption,
   type FileRole,
   type WordPosition,
@@ -9,7 +10,7 @@ import {
 import { fits, pathsOfWord, textsOf, wordOfText, type ReadWord, type WordPlace } from "./word.ts";
 import { unknownFolder } from "../path/folder.ts";
 import { escapePattern, isSourcePattern, plainText, segmentsOf } from "../path/name-pattern.ts";
-import type { ProgramForms } from "./program.ts";
+import { valuesOf, type ProgramForms, type ValuedOptions } from "./program.ts";
 import { dashFirst, say, splitCommand, type FormMisfit, type ReadOption } from "./split.ts";
 
 /** A file that a command names. */
@@ -60,9 +61,13 @@ export function matchWhole(form: Form, program: ProgramForms, { args, place }: C
   });
   if ("problem" in split) return split;
   const { options, words } = split;
-  const isNeeded = form.needs.length === 0 || options.some(({ name }) => form.needs.includes(name));
+  const isNeeded =
+    form.needs.length === 0 ||
+    options.some(
+      ({ option }) => form.options.includes(option) && option.names.some((name) => form.needs.includes(name)),
+    );
   if (!isNeeded) return { at: 0, problem: `\`${form.needs.join("` or `")}\` is missing` };
-  const refused = markedOption(args, form.refuses, { valued: nothingValued, takeNext: nothingValued, style: "single" });
+  const refused = refusedOption(args, form.refuses);
   if (refused !== undefined) return { at: args.length, problem: `the option \`${refused}\` is not listed` };
   let folders = place.folders;
   const named: PlacedWord[] = [];
@@ -298,10 +303,22 @@ function wordMisfit(words: readonly ReadWord[], positions: readonly WordPosition
   return { at, problem: `${say(word)} is ${shapes}` };
 }
 
-const nothingValued: ReadonlySet<string> = new Set();
+/** The first of these options: whole, abbreviated, with its value, or behind flags that most tools have. */
+function refusedOption(args: readonly ReadWord[], refuses: readonly FormOption[]): string | undefined {
+  const names = refuses.flatMap((option) => option.names);
+  return names.find((name) =>
+    args.some(({ text }) => {
+      const [word = ""] = text.split("=", 1);
+      if (name.startsWith("--")) return word.startsWith("--") && word.length > 2 && name.startsWith(word);
+      return name.length > 2
+        ? word === name
+        : !text.startsWith("--") && new RegExp(`^-[vqxslf]*${name.slice(1)}`).test(text);
+    }),
+  );
+}
 
 /** A command as the stricter forms of its program see it. */
-export interface OpenCommand {
+interface OpenCommand {
   readonly args: readonly ReadWord[];
   /** The arguments without options and the values that follow them. */
   readonly words: readonly ReadWord[];
@@ -309,39 +326,54 @@ export interface OpenCommand {
 }
 
 /** Tells the words of a command from its options, for the stricter forms of its program. */
-export function openCommand(program: ProgramForms, { args: written, place }: CommandWords): OpenCommand {
-  const args = program.style === "bare" ? dashFirst(written, program.takeNext) : written;
-  return { args, words: wordsOfCommand(args, program.takeNext), place };
+function openCommand(form: Form, program: ProgramForms, { args: written, place }: CommandWords): OpenCommand {
+  const { takeNext } = valuesOf(form, program);
+  const args = program.style === "bare" ? dashFirst(written, takeNext) : written;
+  return { args, words: wordsOfCommand(args, takeNext), place };
 }
 
 /** Compares a command with a form that is stricter than ALLOW: one sign is enough. */
-export function matchOpenly(
-  form: Form,
-  program: ProgramForms,
-  { args, words, place }: OpenCommand,
-): FormMatch | undefined {
+export function matchOpenly(form: Form, program: ProgramForms, command: CommandWords): FormMatch | undefined {
+  const { args, words, place } = openCommand(form, program, command);
   const run = form.run.slice(1);
   if (!run.every((word, at) => words[at]?.text.replace(/^.*\//, "") === word)) return undefined;
   const rest = words.slice(run.length);
   const last = run.length === 0 ? undefined : words[run.length - 1];
   const after = last === undefined ? args : args.slice(args.indexOf(last) + 1);
-  const option = form.marked.length === 0 ? undefined : markedOption(after, form.marked, program);
+  const rules = { ...valuesOf(form, program), style: program.style };
+  const own = namesOf([...program.options, ...program.everywhere]);
+  const before = args.slice(0, args.length - after.length);
+  // An option before the words of `run` may be one of the program.
+  const find = (options: readonly FormOption[]): string | undefined => {
+    const names = namesOf(options);
+    return (
+      markedOption(after, names, rules) ??
+      markedOption(
+        before,
+        names.filter((name) => !own.includes(name)),
+        rules,
+      )
+    );
+  };
+  const option = find(form.marked);
   const { any } = form;
   const isAny = any !== undefined && rest.some((word) => fits(word, any, place));
   if (form.marked.length > 0 && option === undefined) return undefined;
   if (any !== undefined && !isAny) return undefined;
-  if (form.unless !== undefined && isExcepted(form, rest, { args: after, place, program })) return undefined;
+  if (
+    form.unless !== undefined &&
+    isExcepted(form.unless, rest, { place, isMarked: find(form.unless.options) !== undefined })
+  )
+    return undefined;
   return { form, files: [], loose: args, words: rest, option, includes: [], printsNames: false };
 }
 
 function isExcepted(
-  { unless }: Form,
+  { words }: FormException,
   rest: readonly ReadWord[],
-  { args, place, program }: CommandWords & { readonly program: ProgramForms },
+  { place, isMarked }: { readonly place: WordPlace; readonly isMarked: boolean },
 ): boolean {
-  if (unless === undefined) return false;
-  if (markedOption(args, unless.options, program) !== undefined) return true;
-  return unless.words.length > 0 && !("problem" in assignWords(rest, unless.words, place));
+  return isMarked || (words.length > 0 && !("problem" in assignWords(rest, words, place)));
 }
 
 /** The words of a command, without options and the values that follow them. */
@@ -357,13 +389,18 @@ function wordsOfCommand(args: readonly ReadWord[], takeNext: ReadonlySet<string>
   return words;
 }
 
+type OptionRules = ValuedOptions & Pick<ProgramForms, "style">;
+
+function namesOf(options: readonly FormOption[]): readonly string[] {
+  return options.flatMap(({ names }) => names);
+}
+
 /** The first option of a command that is one of these: whole, abbreviated, with a value or in a bundle. */
 function markedOption(
   args: readonly ReadWord[],
-  marked: readonly FormOption[],
-  { valued, takeNext, style }: Pick<ProgramForms, "valued" | "takeNext" | "style">,
+  names: readonly string[],
+  { valued, takeNext, style }: OptionRules,
 ): string | undefined {
-  const names = marked.flatMap((option) => option.names);
   for (const [at, { text }] of args.entries()) {
     const isValue = takeNext.has(args[at - 1]?.text ?? "");
     const isEnd = (text === "--" && style !== "single") || (style === "posix" && !text.startsWith("-") && !isValue);

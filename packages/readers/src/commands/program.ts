@@ -9,9 +9,19 @@ export interface ProgramForms {
   /** The forms that are ALLOW, and the stricter ones. */
   readonly whole: readonly Form[];
   readonly strict: readonly Form[];
-  /** Options whose value is the next word, and all with a value. */
+  /** By the word after the program: the options of the forms that share it. */
+  readonly values: ReadonlyMap<string, ValuedOptions>;
+}
+
+/** Options whose value is the next word, and all with a value. */
+export interface ValuedOptions {
   readonly takeNext: ReadonlySet<string>;
   readonly valued: ReadonlySet<string>;
+}
+
+/** The options with a value where a form may match: a `-u` of `git status` says nothing about `git push`. */
+export function valuesOf({ run }: Form, program: ProgramForms): ValuedOptions {
+  return program.values.get(run[1] ?? "") ?? { takeNext: new Set(), valued: new Set() };
 }
 
 const prepared = new WeakMap<CommandTable, ReadonlyMap<string, ProgramForms>>();
@@ -28,14 +38,25 @@ export function programsOf(table: CommandTable): ReadonlyMap<string, ProgramForm
 
 function prepare(forms: readonly Form[], shape: ProgramShape | undefined): ProgramForms {
   const { style = "gnu", options = [], everywhere = [] } = shape ?? {};
-  const all = [...options, ...everywhere, ...forms.flatMap((form) => [...form.options, ...form.marked])];
-  const valued = all.filter(({ value }) => value !== undefined);
+  const shared = [...options, ...everywhere];
+  const groups = Map.groupBy(forms, ({ run }) => run[1] ?? "");
   return {
     style,
     options,
     everywhere,
     whole: forms.filter(({ verdict }) => verdict === "ALLOW"),
     strict: forms.filter(({ verdict }) => verdict !== "ALLOW"),
+    values: new Map([...groups].map(([word, own]) => [word, valuedAmong([...shared, ...own.flatMap(optionsOf)])])),
+  };
+}
+
+function optionsOf({ options, marked }: Form): readonly FormOption[] {
+  return [...options, ...marked];
+}
+
+function valuedAmong(options: readonly FormOption[]): ValuedOptions {
+  const valued = options.filter(({ value }) => value !== undefined);
+  return {
     takeNext: new Set(valued.filter(({ isOptional }) => !isOptional).flatMap(({ names }) => names)),
     valued: new Set(valued.flatMap(({ names }) => names)),
   };

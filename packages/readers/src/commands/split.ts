@@ -47,7 +47,8 @@ export function splitCommand(written: readonly ReadWord[], rules: SplitRules): S
     const arg = args[at];
     if (arg === undefined) break;
     const isRest = run.length === 0 && rules.wordsBefore !== undefined && words.length >= rules.wordsBefore;
-    if (isEnd || isRest) {
+    const isAfterWord = rules.style === "posix" && run.length === 0 && words.length > 0;
+    if (isEnd || isRest || isAfterWord) {
       words.push(isEnd ? { ...arg, isAfterDash: true } : arg);
       continue;
     }
@@ -168,6 +169,8 @@ function readBundle(
     if (option === undefined) return `the option \`${name}\` is not listed`;
     const isLast = at === arg.text.length - 1;
     if (option.value === undefined || (isLast && option.isOptional)) options.push({ name, option, value: undefined });
+    // GNU programs take `=x`, and Python's take `x`.
+    else if (arg.text.charAt(at + 1) === "=") return `the value of \`${name}\` is read in two ways`;
     else if (!isLast) return { options: [...options, { name, option, value: attachedValue(arg, at + 1) }], taken: 0 };
     else if (next === undefined) return `the option \`${name}\` has no value`;
     else return { options: [...options, { name, option, value: next }], taken: 1 };

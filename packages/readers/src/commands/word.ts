@@ -120,7 +120,7 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
       return word.isAfterDash !== true && texts?.every((text) => shape.texts.includes(text)) === true;
     case "FILE":
       if (word.process || (shape.role === "reads" && word.text === "-")) return true;
-      return isFile(word) && !isEach(/^\.{1,2}$|\/$/) && !place.folders.includes(unknownFolder);
+      return isFile(word) && !isEach(/(?:^|\/)\.{0,2}$/) && !place.folders.includes(unknownFolder);
     case "TREE":
       // `cp -r a/. b` copies what is in the folder, and not the folder.
       if (shape.role === "copies" && word.values?.some((value) => /(?:^|\/)\.{0,2}$/.test(value)) !== false)

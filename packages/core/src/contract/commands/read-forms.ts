@@ -133,6 +133,8 @@ function checkForm(reader: PartReader, form: Form, map: YamlMap): void {
         report(key, `${label} is ALLOW, so it has no \`${key}\``, "list what it permits under `options` and `words`");
     if (does.has("sends") || does.has("destroys"))
       report("verdict", `${label} sends or destroys, so it is not ALLOW`, "remove `verdict`");
+  } else if (form.needs.length > 0) {
+    report("needs", `${label} is ${verdict}, so it has no \`needs\``, "write the option under `marked`");
   } else if (run.some((word) => word.startsWith("-"))) {
     report("run", `${label} is ${verdict}, and has an option in \`run\``, "write the option under `marked`");
   } else if (reason === undefined) {
