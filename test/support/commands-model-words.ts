@@ -30,13 +30,13 @@ export function fits(word: Word, { kind, texts, role }: WordShape): boolean {
     case undefined:
       return texts.includes(text) && (!isAfterDashes || text === "--");
     case "FILE":
-      return (isInput(word) && role === "reads") || (isPath(word) && !/(?:^|\/)$|^\.\.?$/.test(text));
+      return (isInput(word) && role === "reads") || (isPath(word) && !/(?:^|\/)(?:\.\.?)?$/.test(text));
     case "PATH":
     case "FOLDER":
     case "TREE":
       return isPath(word);
     case "LEAF":
-      return isPath(word) && !/\.\.[^/]*$/.test(text) && /(?:^|\/)[^/.][^/]*\.[A-Za-z0-9]+$/.test(text);
+      return isPath(word) && !/\.\.[^/]*$/.test(text) && /(?:^|\/)\.?[^/.][^/]*\.[A-Za-z0-9]+$/.test(text);
     case "TEXT":
       return !text.startsWith("@");
     case "NUMBER":
@@ -59,7 +59,7 @@ function isReference(text: string): boolean {
   const [first = "", ...others] = text.split(/\.{2,3}/);
   const isName = (name: string): boolean =>
     /^[^-+:=/][^+:=]*$/.test(name) && !name.endsWith("/") && !/(?:^|\/)\./.test(name);
-  return isName(first) && others.every((other) => other === "" || isName(other));
+  return isName(first) && others.length < 2 && others.every((other) => other === "" || isName(other));
 }
 
 /** Some programs read `@file` and `host:file` in their own way, and a dash may begin an option. */

@@ -81,6 +81,7 @@ function isRefused(arg: string, name: string): boolean {
 function waysToFit(table: CommandTable, form: Form, args: readonly string[], without: LeftOut): readonly Place[][] {
   if (form.refuses.some(({ names }) => names.some((name) => args.some((arg) => isRefused(arg, name))))) return [];
   const isNeeded = ({ option, name }: GivenOption): boolean =>
+    form.options.includes(option) &&
     (without.has("each spelling of a needed option counts") ? [name] : option.names).some((each) =>
       form.needs.includes(each),
     );
@@ -211,16 +212,25 @@ function withNext(option: FormOption, name: string, rest: readonly string[], wit
 /** Does a stricter form match: by one marked option or one word of a kind, beside anything else? */
 function isOpenMatch(table: CommandTable, form: Form, args: readonly string[], without: LeftOut): boolean {
   const { marked, any, unless, needs, options } = form;
-  const { style } = programOf(table, form);
+  const { style, options: ofProgram, everywhere } = programOf(table, form);
   const valued = valuedOf(table, form, without);
-  const after = afterRun(args, form.run.slice(1), valued);
+  const shared = [...ofProgram, ...everywhere].flatMap(({ names }) => names);
+  const valueless = [...ofProgram, ...everywhere].filter(({ value, isOptional }) => value === undefined || isOptional);
+  const plainBefore = new Set(valueless.flatMap(({ names }) => names));
+  const valuedBefore = valued.map((option) => ({
+    ...option,
+    names: option.names.filter((name) => !plainBefore.has(name)),
+  }));
+  const after = afterRun(args, form.run.slice(1), valuedBefore);
   if (after === undefined) return false;
   const before = without.has("an option is marked before the words of run")
     ? []
     : args.slice(0, args.length - after.length);
   const has = (listed: readonly FormOption[]): boolean => {
     const rules = { style, valued };
-    return hasOption(before, listed, rules) || hasOption(beforeEnd(after, style, valued), listed, rules);
+    // Before the words of `run`, a name that the program lists too is the program's.
+    const own = listed.map((option) => ({ ...option, names: option.names.filter((name) => !shared.includes(name)) }));
+    return hasOption(before, own, rules) || hasOption(beforeEnd(after, style, valued), listed, rules);
   };
   const needed = options.filter(({ names }) => names.some((name) => needs.includes(name)));
   if (needs.length > 0 && !without.has("a stricter form needs one of its options") && !has(needed)) return false;
@@ -281,7 +291,9 @@ function hasOption(args: readonly string[], options: readonly FormOption[], { st
   const names = options.flatMap((option) => option.names);
   return args.some((word) => {
     const [name = ""] = word.split("=", 1);
-    if (names.includes(name)) return true;
+    // Programs with options of whole words read `--name` as `-name`.
+    const isSame = style === "single" && name.startsWith("--") && names.includes(name.slice(1));
+    if (names.includes(name) || isSame) return true;
     if (name.startsWith("--")) return name.length > 2 && names.some((each) => each.startsWith(name));
     if (style === "single" || !/^-[A-Za-z0-9]/.test(word)) return false;
     const letters = Array.from(word.slice(1), (letter) => `-${letter}`);
@@ -301,7 +313,8 @@ function programOf({ programs }: CommandTable, { run }: Form): ProgramShape {
 /** The options with a value that a command with these words of `run` may have. */
 function valuedOf(table: CommandTable, form: Form, without: LeftOut): readonly FormOption[] {
   const { options: before, everywhere } = programOf(table, form);
-  const length = without.has("an option of another form takes no value") ? 1 : undefined;
+  // The specification does not say that forms count which share the first word after the program.
+  const length = without.has("an option of another form takes no value") ? 1 : 2;
   const nameOf = ({ run }: Form): string => run.slice(0, length).join(" ");
   const own = table.forms.filter((other) => nameOf(other) === nameOf(form));
   const listed = own.flatMap(({ options, marked }) => [...options, ...marked]);

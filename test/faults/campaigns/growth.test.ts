@@ -356,7 +356,7 @@ const commandLines: readonly Hostile[] = [
   ["find . ", "-name '*.ts' ", "-print"],
   ["cat > x <<'E'\n", "a line of text\n", "E\n"],
   ["npm test -- ", "a ", ""],
-].map(([before = "", pump = "", after = ""]) => ({ before, pump, after }));
+].map(([start = "", pump = "", after = ""]) => ({ before: start, pump, after }));
 
 /** The values of the other parameters, by kind. */
 const others: Readonly<Record<string, readonly unknown[]>> = {

@@ -14,7 +14,7 @@ import { randomRuns } from "../../support/random-test.ts";
 import { answerTo, problemsOf, tableOf, type ShownAnswer } from "./kit.ts";
 
 /** Each table judges up to ten commands, on average five. */
-const tablesMax = 400;
+const tablesMax = 600;
 
 /** A shape of words as written in a table, and words that fit it. */
 interface WrittenShape {
@@ -401,6 +401,18 @@ const repaired: readonly (readonly [rule: string, table: string, command: string
     "an option of another form takes no value",
     "forms:\n  - { run: p a, options: [-u (no)], does: reads }\n  - { run: p go, marked: [-f], does: destroys, verdict: BLOCK, reason: r }",
     "p go -uf",
+    "BLOCK",
+  ],
+  [
+    "an option is marked between the words of run",
+    "programs:\n  p: { style: posix }\nforms:\n  - { run: p go a, marked: [-f], does: destroys, verdict: BLOCK, reason: r }\n  - { run: p go, options: [-f], words: reads PATH, does: reads }",
+    "p go -f a",
+    "BLOCK",
+  ],
+  [
+    "before the words of run an option of the program has no value if the program gives it none",
+    "programs:\n  p: { options: [-a] }\nforms:\n  - { run: p go, does: destroys, verdict: BLOCK, reason: r }\n  - { run: p go a, options: [-a reads FILE], does: reads }",
+    "p -a go",
     "BLOCK",
   ],
   [

@@ -10,7 +10,7 @@ import {
 import { fits, pathsOfWord, textsOf, wordOfText, type ReadWord, type WordPlace } from "./word.ts";
 import { unknownFolder } from "../path/folder.ts";
 import { escapePattern, isSourcePattern, plainText, segmentsOf } from "../path/name-pattern.ts";
-import { valuesOf, type ProgramForms, type ValuedOptions } from "./program.ts";
+import { namesOf, valuesOf, type ProgramForms, type ValuedOptions } from "./program.ts";
 import { dashFirst, say, splitCommand, type FormMisfit, type ReadOption } from "./split.ts";
 
 /** A file that a command names. */
@@ -317,32 +317,23 @@ function refusedOption(args: readonly ReadWord[], refuses: readonly FormOption[]
   );
 }
 
-/** A command as the stricter forms of its program see it. */
-interface OpenCommand {
-  readonly args: readonly ReadWord[];
-  /** The arguments without options and the values that follow them. */
-  readonly words: readonly ReadWord[];
-  readonly place: WordPlace;
-}
-
-/** Tells the words of a command from its options, for the stricter forms of its program. */
-function openCommand(form: Form, program: ProgramForms, { args: written, place }: CommandWords): OpenCommand {
-  const { takeNext } = valuesOf(form, program);
-  const args = program.style === "bare" ? dashFirst(written, takeNext) : written;
-  return { args, words: wordsOfCommand(args, takeNext), place };
-}
-
 /** Compares a command with a form that is stricter than ALLOW: one sign is enough. */
-export function matchOpenly(form: Form, program: ProgramForms, command: CommandWords): FormMatch | undefined {
-  const { args, words, place } = openCommand(form, program, command);
+export function matchOpenly(
+  form: Form,
+  program: ProgramForms,
+  { args: written, place }: CommandWords,
+): FormMatch | undefined {
+  const values = valuesOf(form, program);
+  const args = program.style === "bare" ? dashFirst(written, values.takeNext) : written;
   const run = form.run.slice(1);
+  const words = wordsOfCommand(args, run.length, values);
   if (!run.every((word, at) => words[at]?.text.replace(/^.*\//, "") === word)) return undefined;
   const rest = words.slice(run.length);
   const last = run.length === 0 ? undefined : words[run.length - 1];
   const after = last === undefined ? args : args.slice(args.indexOf(last) + 1);
-  const rules = { ...valuesOf(form, program), style: program.style };
+  const rules = { ...values, style: program.style };
   const own = namesOf([...program.options, ...program.everywhere]);
-  const before = args.slice(0, args.length - after.length);
+  const before = args.slice(0, args.length - after.length).filter((arg) => arg.text !== "--" && !words.includes(arg));
   // An option before the words of `run` may be one of the program.
   const find = (options: readonly FormOption[]): string | undefined => {
     const names = namesOf(options);
@@ -376,24 +367,24 @@ function isExcepted(
   return isMarked || (words.length > 0 && !("problem" in assignWords(rest, words, place)));
 }
 
-/** The words of a command, without options and the values that follow them. */
-function wordsOfCommand(args: readonly ReadWord[], takeNext: ReadonlySet<string>): readonly ReadWord[] {
+/** The words of a command, without options and the values that follow them. The first ones are those of `run`. */
+function wordsOfCommand(
+  args: readonly ReadWord[],
+  runLength: number,
+  { takeNext, takeNextBefore }: ValuedOptions,
+): readonly ReadWord[] {
   const words: ReadWord[] = [];
   for (let at = 0; at < args.length; at += 1) {
     const arg = args[at];
     if (arg === undefined) break;
-    if (arg.text === "--") return [...words, ...args.slice(at + 1)];
+    if (arg.text === "--" && words.length >= runLength) return [...words, ...args.slice(at + 1)];
     if (!/^-./.test(arg.text)) words.push(arg);
-    else if (takeNext.has(arg.text)) at += 1;
+    else if ((words.length < runLength ? takeNextBefore : takeNext).has(arg.text)) at += 1;
   }
   return words;
 }
 
 type OptionRules = ValuedOptions & Pick<ProgramForms, "style">;
-
-function namesOf(options: readonly FormOption[]): readonly string[] {
-  return options.flatMap(({ names }) => names);
-}
 
 /** The first option of a command that is one of these: whole, abbreviated, with a value or in a bundle. */
 function markedOption(

@@ -16,12 +16,14 @@ export interface ProgramForms {
 /** Options whose value is the next word, and all with a value. */
 export interface ValuedOptions {
   readonly takeNext: ReadonlySet<string>;
+  /** The same before the words of `run`, where an option that the program lists without a value has none. */
+  readonly takeNextBefore: ReadonlySet<string>;
   readonly valued: ReadonlySet<string>;
 }
 
 /** The options with a value where a form may match: a `-u` of `git status` says nothing about `git push`. */
 export function valuesOf({ run }: Form, program: ProgramForms): ValuedOptions {
-  return program.values.get(run[1] ?? "") ?? { takeNext: new Set(), valued: new Set() };
+  return program.values.get(run[1] ?? "") ?? { takeNext: new Set(), takeNextBefore: new Set(), valued: new Set() };
 }
 
 const prepared = new WeakMap<CommandTable, ReadonlyMap<string, ProgramForms>>();
@@ -46,7 +48,7 @@ function prepare(forms: readonly Form[], shape: ProgramShape | undefined): Progr
     everywhere,
     whole: forms.filter(({ verdict }) => verdict === "ALLOW"),
     strict: forms.filter(({ verdict }) => verdict !== "ALLOW"),
-    values: new Map([...groups].map(([word, own]) => [word, valuedAmong([...shared, ...own.flatMap(optionsOf)])])),
+    values: new Map([...groups].map(([word, own]) => [word, valuedAmong(shared, own.flatMap(optionsOf))])),
   };
 }
 
@@ -54,10 +56,14 @@ function optionsOf({ options, marked }: Form): readonly FormOption[] {
   return [...options, ...marked];
 }
 
-function valuedAmong(options: readonly FormOption[]): ValuedOptions {
-  const valued = options.filter(({ value }) => value !== undefined);
-  return {
-    takeNext: new Set(valued.filter(({ isOptional }) => !isOptional).flatMap(({ names }) => names)),
-    valued: new Set(valued.flatMap(({ names }) => names)),
-  };
+function valuedAmong(shared: readonly FormOption[], own: readonly FormOption[]): ValuedOptions {
+  const valued = [...shared, ...own].filter(({ value }) => value !== undefined);
+  const takeNext = new Set(namesOf(valued.filter(({ isOptional }) => !isOptional)));
+  const plain = new Set(namesOf(shared.filter(({ value, isOptional }) => value === undefined || isOptional)));
+  return { takeNext, takeNextBefore: takeNext.difference(plain), valued: new Set(namesOf(valued)) };
+}
+
+/** All names of these options. */
+export function namesOf(options: readonly FormOption[]): readonly string[] {
+  return options.flatMap(({ names }) => names);
 }

@@ -100,19 +100,8 @@ class FolderStates {
         const after = this.#visitSequence(node, from);
         return node.background === true ? same(from) : after;
       }
-      case "AndOr": {
-        let state = this.#visit(node.commands[0] ?? node, from);
-        for (const [at, operator] of node.operators.entries()) {
-          const command = node.commands[at + 1];
-          if (command === undefined) break;
-          const next = this.#visit(command, operator === "&&" ? state.success : state.failure);
-          state =
-            operator === "&&"
-              ? { success: next.success, failure: either(state.failure, next.failure) }
-              : { success: either(state.success, next.success), failure: next.failure };
-        }
-        return state;
-      }
+      case "AndOr":
+        return this.#visitAndOr(node, from);
       case "Pipeline": {
         const after = node.commands.map((command) => this.#visit(command, from));
         const [only] = after;
@@ -157,6 +146,20 @@ class FolderStates {
   #ends(list: CompoundList, from: Folders): Folders {
     const { success, failure } = this.#visit(list, from);
     return either(success, failure);
+  }
+
+  #visitAndOr(node: Extract<SyntaxNode, { type: "AndOr" }>, from: Folders): Outcome {
+    let state = this.#visit(node.commands[0] ?? node, from);
+    for (const [at, operator] of node.operators.entries()) {
+      const command = node.commands[at + 1];
+      if (command === undefined) break;
+      const next = this.#visit(command, operator === "&&" ? state.success : state.failure);
+      state =
+        operator === "&&"
+          ? { success: next.success, failure: either(state.failure, next.failure) }
+          : { success: either(state.success, next.success), failure: next.failure };
+    }
+    return state;
   }
 
   #visitBelow(node: SyntaxNode, from: Folders): Outcome {
