@@ -405,13 +405,15 @@ const repaired: readonly (readonly [rule: string, table: string, command: string
   ],
   [
     "an option is marked between the words of run",
-    "programs:\n  p: { style: posix }\nforms:\n  - { run: p go a, marked: [-f], does: destroys, verdict: BLOCK, reason: r }\n  - { run: p go, options: [-f], words: reads PATH, does: reads }",
+    "programs:\n  p: { style: posix }\nforms:\n  - { run: p go a, marked: [-f], does: destroys, verdict: BLOCK, reason: r }\n" +
+      "  - { run: p go, options: [-f], words: reads PATH, does: reads }",
     "p go -f a",
     "BLOCK",
   ],
   [
     "before the words of run an option of the program has no value if the program gives it none",
-    "programs:\n  p: { options: [-a] }\nforms:\n  - { run: p go, does: destroys, verdict: BLOCK, reason: r }\n  - { run: p go a, options: [-a reads FILE], does: reads }",
+    "programs:\n  p: { options: [-a] }\nforms:\n  - { run: p go, does: destroys, verdict: BLOCK, reason: r }\n" +
+      "  - { run: p go a, options: [-a reads FILE], does: reads }",
     "p -a go",
     "BLOCK",
   ],

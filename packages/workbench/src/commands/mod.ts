@@ -68,7 +68,8 @@ function addCommands(program: Command): void {
     .addHelpText(
       "after",
       "\nRules of the contract may still refuse the files that the command names." +
-        "\nExit code 0: the text was read. 1: with --drift, an option is not in a help. 2: the file does not compile, or has no table of commands." +
+        "\nExit code 0: the text was read. 1: with --drift, an option is not in a help. 2: the file does not compile, or has" +
+        " no table of commands." +
         '\n\nExample:\n  svc-gate commands "git log -p src" --contract contracts/packs/git.yaml',
     )
     .action(calls(async () => (await import("./commands.ts")).commandsCommand));
