@@ -268,7 +268,7 @@ const filters = new Map([
   ["grep", /^-[vEFi]*v[EFi]* [\w./|-]*$/],
 ]);
 
-/** Programs read names such as `http_proxy` and, in zsh, `path`. */
+/** Programs also read names of lower case: `no_proxy`, and in zsh `path`. */
 function isLoopName(name: string): boolean {
   return /^[a-z]{1,8}\d?$/.test(name) && !name.endsWith("path");
 }
