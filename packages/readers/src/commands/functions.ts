@@ -62,6 +62,7 @@ export const commandFunctions: readonly ContractFunction[] = [
       "the `form` that decided; what it `does`; the paths that it `reads`, `writes` and only `lists`, and the folders that it " +
       "reads or changes with everything below them (`trees`). The folder is a full path, or `.` for a folder without a name. " +
       "See [commands](#commands).",
+    sentences: ["reason"],
     examples: [],
     load: reader.load,
     bindCommands: bindTable,

@@ -154,9 +154,9 @@ class TextJudge {
     const isListed = program !== undefined;
     if (!isMisfit(match)) {
       if (this.#reading.withCode.has(use) && !quietCode.has(use.name))
-        return ask(`\`${use.name}\` runs code that is written in the text`);
+        return ask(`${say({ text: use.name })} runs code that is written in the text`);
       if (use.hasText && match.form.words.some(({ kind }) => kind === "ARGS") && !this.#reading.runners.has(use))
-        return ask(`\`${use.name}\` may run the text that it gets as input`);
+        return ask(`${say({ text: use.name })} may run the text that it gets as input`);
     }
     if (isUnknownFolder) return askAboutUnlisted(use, "its folder is known only when it runs", isListed);
     if (isMisfit(match)) return askAboutUnlisted(use, match.problem, isListed);
@@ -215,7 +215,7 @@ class TextJudge {
   #judgeStructure(): readonly TableFinding[] {
     const { functions, background, beside, variables } = this.#reading;
     return [
-      ...[...functions].map((name) => ask(`the text defines the function \`${name}\``)),
+      ...[...functions].map((name) => ask(`the text defines the function ${say({ text: name })}`)),
       ...(background ? [ask("a command stays in the background")] : []),
       ...[...beside].map((text) => ask(`${say({ text })} is known only when it runs`)),
       ...[...variables].flatMap((name) => this.#judgeVariable(name)),
@@ -296,8 +296,8 @@ function ask(reason: string): TableFinding {
 
 function askAboutUnlisted({ name, args }: CommandUse, problem: string, isListed: boolean): TableFinding {
   const [first] = args;
-  const label = isListed && first !== undefined && /^[a-z][\w-]*$/.test(first.text) ? `${name} ${first.text}` : name;
-  return ask(`\`${label}\`: ${problem}`);
+  const label = isListed && first !== undefined && /^[a-z][\w-]{0,30}$/.test(first.text) ? `${name} ${first.text}` : name;
+  return ask(`${say({ text: label })}: ${problem}`);
 }
 
 function findingOf({ form, words, option }: FormMatch): TableFinding {

@@ -111,8 +111,10 @@ function misfit(at: number, problem: string): FormMisfit {
   return { at, problem };
 }
 
+/** A word in a sentence. No word ends its own quotation. */
 export function say({ text }: Pick<ReadWord, "text">): string {
-  return `\`${text.length > 60 ? `${text.slice(0, 60)}...` : text}\``;
+  const shown = text.length > 60 ? `${text.slice(0, 60)}...` : text;
+  return `\`${shown.replaceAll("`", "'")}\``;
 }
 
 interface FoundOptions {

@@ -36,8 +36,14 @@ function valueText({ first, times }: PartExplained): string {
   return times > first.length ? `${shown}, … (${times} times)` : shown;
 }
 
-/** As in a reason; a time also gets its date, because a person cannot read its seconds. */
+const objectMax = 120;
+
+/** As in a reason, but with the members of an object, and the date of a time. */
 function shownValue(value: Value): string {
+  if (value instanceof Map) {
+    const members = [...value].map(([name, member]) => `${name}: ${show(member)}`);
+    return `{${clip(members.join(", "), objectMax)}}`;
+  }
   if (!(value instanceof Timestamp)) return show(value);
   const date = new Date(Number(show(value)) * 1000);
   return Number.isNaN(date.getTime()) ? show(value) : `${show(value)} (${date.toISOString().replace(".000Z", "Z")})`;

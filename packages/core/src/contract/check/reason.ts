@@ -4,7 +4,7 @@ import type { Scope } from "./scope.ts";
 import type { Core } from "../core/core.ts";
 import { plan, type EvaluationContext } from "../plan/plan.ts";
 import type { ReasonSyntax } from "../text/reason.ts";
-import { show } from "../value/value.ts";
+import { show, showSentence } from "../value/value.ts";
 
 export type Reason = (context: EvaluationContext) => string;
 
@@ -21,10 +21,19 @@ export function checkReason(parts: ReasonSyntax, scope: Scope, facts: Facts): re
 
 /** The sentence for one call. @throws {EvaluationError} if a value in it cannot be evaluated */
 export function planReason(parts: readonly (string | Core)[]): Reason {
-  const pieces = parts.map((part) => (typeof part === "string" ? part : plan(part)));
+  const pieces = parts.map((part): Reason => {
+    if (typeof part === "string") return () => part;
+    const [run, shown] = [plan(part), isSentence(part) ? showSentence : show];
+    return (context) => shown(run(context));
+  });
   return (context) =>
     pieces
-      .map((piece) => (typeof piece === "string" ? piece : show(piece(context))))
+      .map((piece) => piece(context))
       .join("")
       .trim();
+}
+
+/** Is it a sentence that a function of the gate made, such as the reason of a table of commands? */
+function isSentence(core: Core): boolean {
+  return core.op === "member" && core.of.op === "call" && core.of.entry.sentences?.includes(core.name) === true;
 }

@@ -15,6 +15,8 @@ export interface ContractFunction {
   readonly parameters: readonly Type["kind"][];
   readonly result: Type;
   readonly doc: string;
+  /** Members of the result that are sentences for people: a reason shows them without quotes. */
+  readonly sentences?: readonly string[];
   /** Expressions and their values, as `show` prints them. */
   readonly examples: readonly (readonly [expression: string, shown: string])[];
   readonly run: (args: readonly Value[]) => Value;

@@ -1,4 +1,4 @@
-import { Decimal, quote } from "../../wire/mod.ts";
+import { Decimal, quote, visible } from "../../wire/mod.ts";
 import { compare, exactText, isExact, type Exact } from "./rational.ts";
 
 /** The values of expressions: JSON as it was sent, fractions, times, and a member that may be absent. */
@@ -69,7 +69,14 @@ export function show(value: Value): string {
   return `an object of ${value.size} members`;
 }
 
-function cut(text: string): string {
+/** A sentence of the gate's own as a reason shows it: without quotes, with hidden characters escaped. */
+export function showSentence(value: Value): string {
+  return typeof value === "string" ? cut(visible(value.slice(0, 2 * sentenceMax)), sentenceMax) : show(value);
+}
+
+const sentenceMax = 300;
+
+function cut(text: string, most = 64): string {
   const characters = Array.from(text);
-  return characters.length > 64 ? `${characters.slice(0, 64).join("")}…` : text;
+  return characters.length > most ? `${characters.slice(0, most).join("")}…` : text;
 }
