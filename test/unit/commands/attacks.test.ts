@@ -3,17 +3,18 @@
  * elsewhere, sends or destroys; ordinary ones pass. Method: texts of attackers, each ALLOW once, and their harmless twins.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { before, suite, test } from "node:test";
 import { loadFunctions, renderDiagnostic, type PolicySet } from "../../../packages/core/src/contract/mod.ts";
 import { compileContracts } from "../../../packages/readers/src/compile.ts";
+import { findWrongExamples } from "../../../packages/readers/src/tables.ts";
 import { control } from "../../support/controls/control.ts";
 import { judge } from "../../support/contract-kit.ts";
 import { attacks, ordinary } from "./texts.ts";
 
-const packs = ["files", "git", "network", "node", "processes", "python", "search", "text"].map(
-  (name) => `packs/${name}.yaml`,
-);
+const contracts = join(import.meta.dirname, "../../../contracts");
+const packs = globSync("packs/*.yaml", { cwd: contracts }).toSorted();
 
 const secrets =
   "[.ssh, .aws, .gnupg, .config/gh, .env, .env.*, '!.env.example', .netrc, .npmrc, .pypirc, .git-credentials, credentials, " +
@@ -44,7 +45,7 @@ rules:
 `;
   const files = names.map((name) => ({
     name,
-    text: readFileSync(new URL(`../../../contracts/${name}`, import.meta.url), "utf8"),
+    text: readFileSync(join(contracts, name), "utf8"),
   }));
   const compiled = compileContracts([{ name: "c.yaml", text }, ...files]);
   if (!compiled.ok) assert.fail(compiled.problem.map(renderDiagnostic).join("\n\n"));
@@ -66,6 +67,15 @@ suite("command lines under the ready packs", () => {
 
   for (const command of ordinary)
     test(`ALLOW: ${command.split("\n", 1)[0] ?? ""}`, () => assert.match(verdictOf(contract, command), /^ALLOW/));
+
+  test("each example has its answer under all packs together", async () => {
+    const table = contract.tables.get("c") ?? assert.fail("no table");
+    assert.deepEqual(
+      (await findWrongExamples(table)).map(({ message }) => message),
+      [],
+    );
+    assert.ok(table.forms.filter(({ examples }) => examples.length > 0).length > 30);
+  });
 
   control("positive control: without the names of secrets, some of the texts pass", () => {
     const careless = contractWith(packs, "[nothing]");

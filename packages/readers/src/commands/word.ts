@@ -128,6 +128,8 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
       return isFile(word) && !place.folders.includes(unknownFolder);
     case "LEAF":
       return isFile(word) && isEach(/[^/.]\.\w+$/) && !isEach(installed) && !place.folders.includes(unknownFolder);
+    case "LOCAL":
+      return isFile(word) && isEach(/^\.(?:\/[^@]*)?$/) && !place.folders.includes(unknownFolder);
     case "PATHSPEC": {
       if (word.isAfterDash === true && isEach(/^:[!^]/)) return true;
       const isObject = word.isAfterDash !== true && word.values?.some((value) => value.includes(":")) !== false;

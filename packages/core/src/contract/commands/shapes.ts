@@ -49,7 +49,9 @@ export function parseShape(text: string): Read<WordShape> {
   if (kind !== undefined && rest.length === 0 && kind in kinds) return shapeOfKind(kind as Kind, role);
   const texts = text.split("|").map((each) => each.trim());
   const odd = texts.find((each) => each === "" || /\s/.test(each));
-  if (role !== undefined || odd !== undefined || texts.some((each) => /^[A-Z]{3,}$/.test(each) && each !== "HEAD")) {
+  // One word in capitals is a kind with a slip; `ON | OFF` are texts.
+  const isSlip = texts.length === 1 && /^[A-Z]{3,}$/.test(text.trim()) && text.trim() !== "HEAD";
+  if (role !== undefined || odd !== undefined || isSlip || texts.some((each) => each in kinds)) {
     const message = `\`${text.trim()}\` is not a kind of word`;
     const known = Object.keys(kinds);
     return {
