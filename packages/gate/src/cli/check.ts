@@ -8,7 +8,7 @@ import { locationRow } from "./source-location.ts";
 export async function checkCommand(file: string, { json }: { readonly json: boolean }): Promise<Outcome> {
   const compiled = await loadContracts(file);
   if (!compiled.ok) return badInput(compiled.problem, json);
-  const { mandate, contracts, tools, counters } = compiled.value;
+  const { mandate, contracts, tools, counters, tables } = compiled.value;
   const costs = [...tools.values()].map(({ tool, routes, worstCost }) => ({
     tool,
     contracts: routes.map(({ contract }) => contract),
@@ -16,15 +16,19 @@ export async function checkCommand(file: string, { json }: { readonly json: bool
     worstCost,
   }));
   const names = counters.map(({ name }) => name);
+  const forms = [...tables.values()].reduce((sum, table) => sum + table.forms.length, 0);
   if (json)
-    return { exitCode: 0, text: JSON.stringify({ ok: true, mandate, contracts, tools: costs, counters: names }) };
+    return { exitCode: 0, text: JSON.stringify({ ok: true, mandate, contracts, tools: costs, counters: names, forms }) };
   const width = Math.max(4, ...costs.map(({ tool }) => tool.length));
   const rows = costs.map(
     ({ tool, rules, worstCost, contracts: by }) =>
       `  ${tool.padEnd(width)}  ${String(rules).padStart(5)}  ${String(worstCost).padStart(12)}  ${by.join(", ")}`,
   );
   const head = `  ${"tool".padEnd(width)}  rules  steps, worst  contract`;
-  const title = `${file}: no errors; ${counted(contracts.length, "contract")}`;
+  const listed = forms > 0 ? `, ${counted(forms, "form")}` : "";
+  // A pack has no tools.
+  if (costs.length === 0 && forms > 0) return { exitCode: 0, text: `${file}: no errors${listed}` };
+  const title = `${file}: no errors; ${counted(contracts.length, "contract")}${listed}`;
   return { exitCode: 0, text: [title, "", head, ...rows].join("\n") };
 }
 
