@@ -9,6 +9,8 @@ export interface Word {
   readonly text: string;
   /** After `--` a word is a file. It is never an option or a branch. */
   readonly isAfterDashes: boolean;
+  /** May it be a text of the form? After `--` only if the form lists the `--`. */
+  readonly isText: boolean;
 }
 
 /** A word, or a value of an option, and what the form says of it. */
@@ -25,10 +27,10 @@ export interface ModelPaths {
  * the matcher: the units of a number, the ends of a range, and `.`, which is neither a file nor a name.
  */
 export function fits(word: Word, { kind, texts, role }: WordShape): boolean {
-  const { text, isAfterDashes } = word;
+  const { text, isAfterDashes, isText } = word;
   switch (kind) {
     case undefined:
-      return texts.includes(text) && (!isAfterDashes || text === "--");
+      return texts.includes(text) && isText;
     case "FILE":
       return (isInput(word) && role === "reads") || (isPath(word) && !/(?:^|\/)(?:\.\.?)?$/.test(text));
     case "PATH":
@@ -46,7 +48,8 @@ export function fits(word: Word, { kind, texts, role }: WordShape): boolean {
     case "REF":
       return !isAfterDashes && isReference(text);
     case "ROOT":
-      return `${start}/`.startsWith(`${absolute(text)}/`) || absolute(text) === "/";
+      // Each folder of `/` counts as a root.
+      return `${start}/`.startsWith(`${absolute(text)}/`) || /^\/[^/]*$/.test(absolute(text));
     case "ARGS":
       return true;
     default:
@@ -96,7 +99,7 @@ function partsOf(word: string): readonly string[] {
 }
 
 export function plain(text: string): Word {
-  return { text, isAfterDashes: false };
+  return { text, isAfterDashes: false, isText: true };
 }
 
 function absolute(word: string): string {

@@ -153,7 +153,7 @@ function readingsOf(table: CommandTable, form: Form, args: readonly string[], wi
     const after = read(rest, { run, count: count + 1, isOver: isWord || isPosix, isDashed });
     return after.map(({ options, words }) => ({
       options,
-      words: [{ text: first, isAfterDashes: isDashed }, ...words],
+      words: [{ text: first, isAfterDashes: isDashed, isText: !isDashed || isDashListed }, ...words],
     }));
   };
   return read(args, { run: form.run.slice(1), count: 0, isOver: false, isDashed: false });
@@ -206,7 +206,8 @@ function withNext(option: FormOption, name: string, rest: readonly string[], wit
   const [value, ...left] = rest;
   if (option.value === undefined || option.isOptional || without.has("an option needs its value"))
     return [{ options: [{ option, name, value: undefined }], left: rest }];
-  return value === undefined ? [] : [{ options: [{ option, name, value }], left }];
+  // A value of its own that looks like an option is not accepted: some programs read it a second time.
+  return value === undefined || /^--?[A-Za-z]/.test(value) ? [] : [{ options: [{ option, name, value }], left }];
 }
 
 /** Does a stricter form match: by one marked option or one word of a kind, beside anything else? */

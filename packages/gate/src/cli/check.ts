@@ -18,7 +18,10 @@ export async function checkCommand(file: string, { json }: { readonly json: bool
   const names = counters.map(({ name }) => name);
   const forms = [...tables.values()].reduce((sum, table) => sum + table.forms.length, 0);
   if (json)
-    return { exitCode: 0, text: JSON.stringify({ ok: true, mandate, contracts, tools: costs, counters: names, forms }) };
+    return {
+      exitCode: 0,
+      text: JSON.stringify({ ok: true, mandate, contracts, tools: costs, counters: names, forms }),
+    };
   const width = Math.max(4, ...costs.map(({ tool }) => tool.length));
   const rows = costs.map(
     ({ tool, rules, worstCost, contracts: by }) =>

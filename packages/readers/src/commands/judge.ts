@@ -163,8 +163,11 @@ class TextJudge {
     return findingOf(match);
   }
 
-  #noteMatch({ files, loose }: FormMatch, { folders }: CommandUse): void {
+  #noteMatch({ form, files, loose, ...match }: FormMatch, { folders }: CommandUse): void {
     for (const file of files) this.#noteFile(file);
+    // `go build` in `.git/hooks` writes there, and no word says so.
+    if (form.does.has("writes") && !files.some(({ role }) => role === "writes" || role === "moves"))
+      for (const folder of match.folders) this.#writes.add(folder);
     this.#noteLoose(loose, folders);
   }
 
@@ -228,7 +231,9 @@ class TextJudge {
     // A variable that no program of its own reads, and that only loops set.
     if (loops > 0 && values.length === loops && isLoopName(name)) return [];
     if (!this.#table.variables.has(name)) return [ask(`the variable \`${name}\` is not listed`)];
-    return values.includes(undefined) ? [ask(`the value of the variable \`${name}\` is known only when it runs`)] : [];
+    if (values.includes(undefined)) return [ask(`the value of the variable \`${name}\` is known only when it runs`)];
+    const odd = values.find((value) => value !== undefined && !plainValue.test(value));
+    return odd === undefined ? [] : [ask(`the value ${say({ text: odd })} of the variable \`${name}\` may be code`)];
   }
 
   /** The files whose names a command prints for another one in the same folder, if its form says so. */
@@ -268,6 +273,9 @@ const filters = new Map([
   ["grep", /^-[vEFi]*v[EFi]* [\w./|-]*$/],
 ]);
 
+/** A value that is no code for a shell or for `make`, which read variables as texts of their own. */
+const plainValue = /^[\w.,:/+=@%*-]*$/;
+
 /** Programs also read names of lower case: `no_proxy`, and in zsh `path`. */
 function isLoopName(name: string): boolean {
   return /^[a-z]{1,8}\d?$/.test(name) && !name.endsWith("path");
@@ -296,7 +304,8 @@ function ask(reason: string): TableFinding {
 
 function askAboutUnlisted({ name, args }: CommandUse, problem: string, isListed: boolean): TableFinding {
   const [first] = args;
-  const label = isListed && first !== undefined && /^[a-z][\w-]{0,30}$/.test(first.text) ? `${name} ${first.text}` : name;
+  const label =
+    isListed && first !== undefined && /^[a-z][\w-]{0,30}$/.test(first.text) ? `${name} ${first.text}` : name;
   return ask(`${say({ text: label })}: ${problem}`);
 }
 

@@ -28,6 +28,8 @@ export interface NamedFile {
 export interface FormMatch {
   readonly form: Form;
   readonly files: readonly NamedFile[];
+  /** Where the command runs, after the options that change its folder. */
+  readonly folders: readonly string[];
   /** Words that are not certain to be no file: they count as read and written. */
   readonly loose: readonly ReadWord[];
   /** For the reason: the words, and the option that decided. */
@@ -76,7 +78,11 @@ export function matchWhole(form: Form, program: ProgramForms, { args, place }: C
     const here = { ...place, folders };
     if (value.isMany || !fits(value, option.value, here))
       return { at: args.length, problem: `the value ${say(value)} of \`${name}\` is not ${describe(option.value)}` };
-    if (option.value.role === "enters") folders = pathsOfWord(value, here);
+    if (option.value.role === "enters") {
+      // Of two, some programs take the last one, and others go from the first into the second.
+      if (folders !== place.folders) return { at: args.length, problem: `the option \`${name}\` is there twice` };
+      folders = pathsOfWord(value, here);
+    }
     named.push([value, option.value, here]);
   }
   const here = { ...place, folders };
@@ -90,7 +96,7 @@ export function matchWhole(form: Form, program: ProgramForms, { args, place }: C
   const loose = placed.flatMap(([word, shape]) => (isLoose(shape) ? [word] : []));
   const printsNames =
     form.prints === true || (form.prints || []).some((name) => options.some((each) => each.name === name));
-  return { form, files, loose, words, option: undefined, includes, printsNames };
+  return { form, files, folders, loose, words, option: undefined, includes, printsNames };
 }
 
 const joins = /^(?:-o|-or|,|[()]|--exclude)$/;
@@ -356,7 +362,16 @@ export function matchOpenly(
     isExcepted(form.unless, rest, { place, isMarked: find(form.unless.options) !== undefined })
   )
     return undefined;
-  return { form, files: [], loose: args, words: rest, option, includes: [], printsNames: false };
+  return {
+    form,
+    files: [],
+    folders: place.folders,
+    loose: args,
+    words: rest,
+    option,
+    includes: [],
+    printsNames: false,
+  };
 }
 
 function isExcepted(

@@ -49,7 +49,7 @@ export function splitCommand(written: readonly ReadWord[], rules: SplitRules): S
     const isRest = run.length === 0 && rules.wordsBefore !== undefined && words.length >= rules.wordsBefore;
     const isAfterWord = rules.style === "posix" && run.length === 0 && words.length > 0;
     if (isEnd || isRest || isAfterWord) {
-      words.push(isEnd ? { ...arg, isAfterDash: true } : arg);
+      words.push(isEnd ? { ...arg, isAfterDash: true, isText: rules.isDashWord } : arg);
       continue;
     }
     if (run.length > 0 && run[0] === arg.text) {
@@ -140,8 +140,7 @@ function readOptions(
   if (whole !== undefined && (whole.value === undefined || whole.isOptional))
     return { options: [{ name: text, option: whole, value: undefined }], taken: 0 };
   if (whole !== undefined) {
-    if (next === undefined) return `the option ${say(arg)} has no value`;
-    return { options: [{ name: text, option: whole, value: next }], taken: 1 };
+    return withNext([], { name: text, option: whole }, next);
   }
   if (/^-\d+$/.test(text) && find("-NUMBER") !== undefined)
     return { options: [{ name: text, option: find("-NUMBER") ?? nothing, value: undefined }], taken: 0 };
@@ -174,10 +173,20 @@ function readBundle(
     // GNU programs take `=x`, and Python's take `x`.
     else if (arg.text.charAt(at + 1) === "=") return `the value of \`${name}\` is read in two ways`;
     else if (!isLast) return { options: [...options, { name, option, value: attachedValue(arg, at + 1) }], taken: 0 };
-    else if (next === undefined) return `the option \`${name}\` has no value`;
-    else return { options: [...options, { name, option, value: next }], taken: 1 };
+    else return withNext(options, { name, option }, next);
   }
   return { options, taken: 0 };
+}
+
+/** An option whose value is the next word. Some programs read an option there a second time, as an option. */
+function withNext(
+  before: readonly ReadOption[],
+  { name, option }: Pick<ReadOption, "name" | "option">,
+  next: ReadWord | undefined,
+): FoundOptions | string {
+  if (next === undefined) return `the option \`${name}\` has no value`;
+  if (/^--?[A-Za-z]/.test(next.text)) return `the value ${say(next)} of \`${name}\` looks like an option`;
+  return { options: [...before, { name, option, value: next }], taken: 1 };
 }
 
 /** The part of a word from a position; the values of the word start with the same plain letters. */

@@ -23,6 +23,8 @@ export interface ReadWord {
   readonly process: boolean;
   /** Does it follow `--`, so that git takes it as a file? */
   readonly isAfterDash?: boolean;
+  /** Does the form itself list the `--` before it, so that it may also be one of the form's texts? */
+  readonly isText?: boolean;
 }
 
 /** Finds the paths of the files that a command prints for another one: for `xargs` and `{}` of `find`. */
@@ -117,7 +119,10 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
   const isEach = (test: RegExp): boolean => texts?.every((text) => test.test(text)) === true;
   switch (kind) {
     case undefined:
-      return word.isAfterDash !== true && texts?.every((text) => shape.texts.includes(text)) === true;
+      return (
+        (word.isAfterDash !== true || word.isText === true) &&
+        texts?.every((text) => shape.texts.includes(text)) === true
+      );
     case "FILE":
       if (word.process || (shape.role === "reads" && word.text === "-")) return true;
       return isFile(word) && !isEach(/(?:^|\/)\.{0,2}$/) && !place.folders.includes(unknownFolder);
@@ -127,7 +132,10 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
         return false;
       return isFile(word) && !place.folders.includes(unknownFolder);
     case "LEAF":
-      return isFile(word) && isEach(/[^/.]\.\w+$/) && !isEach(installed) && !place.folders.includes(unknownFolder);
+      // Some programs read a list: `a.yaml,.env`.
+      return (
+        isFile(word) && isEach(/^[^,]*[^/.,]\.\w+$/) && !isEach(installed) && !place.folders.includes(unknownFolder)
+      );
     case "LOCAL":
       return isFile(word) && isEach(/^\.(?:\/[^@]*)?$/) && !place.folders.includes(unknownFolder);
     case "PATHSPEC": {
