@@ -273,7 +273,7 @@ const filters = new Map([
   ["grep", /^-[vEFi]*v[EFi]* [\w./|-]*$/],
 ]);
 
-/** A value that is no code for a shell or for `make`, which read variables as texts of their own. */
+/** A value that neither a shell nor `make` can read as code. */
 const plainValue = /^[\w.,:/+=@%*-]*$/;
 
 /** Programs also read names of lower case: `no_proxy`, and in zsh `path`. */
