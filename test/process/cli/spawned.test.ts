@@ -54,6 +54,10 @@ function rowsOf({ desk, contract, call, receipt, waiting, own }: Setup): Readonl
     explain: { words: ["-", "--contract", contract], input: call, stdout: /^ESCALATE {2}pay\.large: / },
     fmt: { words: ["-"], input: "contract:   c\ntools: {}\n", stdout: /^contract: c\ntools: \{\}\n$/ },
     analyze: { words: [contract], code: 1, stdout: /\n\d+ warnings and \d+ notes? in 1 contract, 2 tools\n$/ },
+    commands: {
+      words: ["git status", "--contract", join(root, "contracts", "packs", "git.yaml")],
+      stdout: /^pack: ALLOW, because the commands read\n\n {2}git status\n {4}ALLOW\n/,
+    },
     schema: { words: ["contract"], stdout: /^\{\n/ },
     "import-tools": { words: ["-"], input: '[{"name":"a","parameters":{"type":"object"}}]', stdout: /\n {2}a:\n/ },
     lsp: {},

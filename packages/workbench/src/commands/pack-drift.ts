@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import type { CommandTable, Form } from "../../../readers/src/tables.ts";
+import { io } from "../../../gate/src/cli/mod.ts";
 
 /** An option of a form that the installed program does not describe. */
 export interface DriftedOption {
@@ -49,7 +50,7 @@ function helpOf([program = "", ...words]: readonly string[]): string | undefined
       encoding: "utf8",
       timeout: 5000,
       input: "",
-      env: { ...process.env, MANPAGER: "cat", PAGER: "cat", GIT_PAGER: "cat", TERM: "dumb" },
+      env: { ...io().env, MANPAGER: "cat", PAGER: "cat", GIT_PAGER: "cat", TERM: "dumb" },
     });
     return `${stdout ?? ""}\n${stderr ?? ""}`;
   });
