@@ -38,7 +38,8 @@ export function fits(word: Word, { kind, texts, role }: WordShape): boolean {
     case "TREE":
       return isPath(word);
     case "LEAF":
-      return isPath(word) && !/\.\.[^/]*$/.test(text) && /(?:^|\/)\.?[^/.][^/]*\.[A-Za-z0-9]+$/.test(text);
+      // Some name, and an ending of its own.
+      return isPath(word) && !text.includes(",") && /[^/.]\.[A-Za-z0-9_]+$/.test(text);
     case "TEXT":
       return !text.startsWith("@");
     case "NUMBER":

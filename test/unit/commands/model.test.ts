@@ -14,7 +14,7 @@ import { randomRuns } from "../../support/random-test.ts";
 import { answerTo, problemsOf, tableOf, type ShownAnswer } from "./kit.ts";
 
 /** Each table judges up to ten commands, on average five. */
-const tablesMax = 600;
+const tablesMax = 300;
 
 /** A shape of words as written in a table, and words that fit it. */
 interface WrittenShape {

@@ -148,7 +148,7 @@ function readOptions(
   const isLong = text.startsWith("--") || style === "single";
   if (isLong) {
     const name = equals < 0 ? text : text.slice(0, equals);
-    const option = find(name) ?? (style === "single" && name.startsWith("--") ? find(name.slice(1)) : undefined);
+    const option = find(name) ?? (style === "single" && /^--[^-]/.test(name) ? find(name.slice(1)) : undefined);
     if (equals < 0 || option?.value === undefined) return `the option ${say({ text: name })} is not listed`;
     return { options: [{ name, option, value: attachedValue(arg, equals + 1) }], taken: 0 };
   }
