@@ -1,5 +1,4 @@
-import { nameOfForm, type CommandTable, type Form } from "../../../core/src/contract/function.ts";
-import { EvaluationError } from "../../../core/src/contract/function.ts";
+import { EvaluationError, nameOfForm, type CommandTable, type Form } from "../../../core/src/contract/function.ts";
 import { judgeEach, judgeText, type CommandFinding, type TableAnswer } from "./judge.ts";
 import { load, readShell } from "../shell/shell.ts";
 

@@ -117,6 +117,7 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
   const { kind } = shape;
   const texts = textsOf(word);
   const isEach = (test: RegExp): boolean => texts?.every((text) => test.test(text)) === true;
+  const isPlaced = (): boolean => isFile(word) && !place.folders.includes(unknownFolder);
   switch (kind) {
     case undefined:
       return (
@@ -125,27 +126,25 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
       );
     case "FILE":
       if (word.process || (shape.role === "reads" && word.text === "-")) return true;
-      return isFile(word) && !isEach(/(?:^|\/)\.{0,2}$/) && !place.folders.includes(unknownFolder);
+      return isPlaced() && !isEach(/(?:^|\/)\.{0,2}$/);
     case "TREE":
       // `cp -r a/. b` copies what is in the folder, and not the folder.
       if (shape.role === "copies" && word.values?.some((value) => /(?:^|\/)\.{0,2}$/.test(value)) !== false)
         return false;
-      return isFile(word) && !place.folders.includes(unknownFolder);
+      return isPlaced();
     case "LEAF":
       // Some programs read a list: `a.yaml,.env`.
-      return (
-        isFile(word) && isEach(/^[^,]*[^/.,]\.\w+$/) && !isEach(installed) && !place.folders.includes(unknownFolder)
-      );
+      return isPlaced() && isEach(/^[^,]*[^/.,]\.\w+$/) && !isEach(installed);
     case "LOCAL":
-      return isFile(word) && isEach(/^\.(?:\/[^@]*)?$/) && !place.folders.includes(unknownFolder);
+      return isPlaced() && isEach(/^\.(?:\/[^@]*)?$/);
     case "PATHSPEC": {
       if (word.isAfterDash === true && isEach(/^:[!^]/)) return true;
       const isObject = word.isAfterDash !== true && word.values?.some((value) => value.includes(":")) !== false;
-      return isFile(word) && !isObject && !place.folders.includes(unknownFolder);
+      return isPlaced() && !isObject;
     }
     case "PATH":
     case "FOLDER":
-      return texts !== undefined && isFile(word) && !place.folders.includes(unknownFolder);
+      return texts !== undefined && isPlaced();
     case "GENERATED":
       return isFile(word) && pathsOfWord(word, place).every((path) => isGenerated(path, place));
     case "ROOT":

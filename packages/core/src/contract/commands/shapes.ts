@@ -25,7 +25,7 @@ export function isProblem(shape: object): shape is ShapeProblem {
 
 /**
  * Reads `reads FILE *`, `NAME ?`, `main | master`, `reads TREE * or .`. The sign says how often the word may occur, and the
- * last part what counts if there is no word.
+ * last part which word counts if nobody writes one.
  */
 export function parsePosition(text: string): Read<WordPosition> {
   const parts = text.trim().split(/\s+/);

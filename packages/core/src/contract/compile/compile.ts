@@ -82,6 +82,7 @@ export function compileMandate(
   const report = new Report();
   const document = readMandate(mandate, report);
   const files = [mandate];
+  const packs = new Packs(open, files, report);
   const read = ({ file, tools }: MandateEntry): readonly Contract[] => {
     const opened = open(file.text);
     if (!opened.ok) {
@@ -97,7 +98,6 @@ export function compileMandate(
     const contract = readContract(opened.value, report);
     return contract === undefined ? [] : [{ document: contract, tools, table: packs.tableOf(contract) }];
   };
-  const packs = new Packs(open, files, report);
   const contracts = (document?.contracts ?? []).flatMap(read);
   return compile({ files, mandate: document, contracts, report, options });
 }
