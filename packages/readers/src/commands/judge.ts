@@ -5,7 +5,7 @@ import { escapePattern, plainText, segmentsOf } from "../path/name-pattern.ts";
 import type { CommandUse, FileRedirect, ShellReading } from "../shell/run.ts";
 import { mark, type Arg } from "../shell/words.ts";
 import { programsOf, type ProgramForms } from "./program.ts";
-import { isMisfit, matchOpenly, matchWhole, type FormMatch, type NamedFile } from "./match.ts";
+import { isMisfit, matchOpenly, matchWhole, type CommandWords, type FormMatch, type NamedFile } from "./match.ts";
 import { say, type FormMisfit } from "./split.ts";
 import { installed, pathsOfWord, WordReader, wordOfText, type ReadWord } from "./word.ts";
 
@@ -60,6 +60,7 @@ class TextJudge {
   readonly #start: string;
   readonly #words: WordReader;
   readonly #programs: ReadonlyMap<string, ProgramForms>;
+  readonly #commands = new Map<CommandUse, CommandWords>();
   readonly #matches = new Map<CommandUse, FormMatch | FormMisfit>();
   readonly #reads = new Set<string>();
   readonly #writes = new Set<string>();
@@ -108,7 +109,11 @@ class TextJudge {
     return named !== undefined || installed.test(name) ? named : this.#programs.get("FILE");
   }
 
-  #commandWords(use: CommandUse): Parameters<typeof matchWhole>[2] {
+  #commandWords(use: CommandUse): CommandWords {
+    return this.#commands.getOrInsertComputed(use, () => this.#readWords(use));
+  }
+
+  #readWords(use: CommandUse): CommandWords {
     const { generated } = this.#table;
     const place = { folders: use.folders, start: this.#start, generated, runsCommand: this.#reading.runners.has(use) };
     return { args: use.args.map((arg) => this.#words.read(arg, use)), place };
