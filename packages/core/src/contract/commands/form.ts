@@ -1,6 +1,6 @@
 import type { Verdict } from "../../wire/mod.ts";
 import type { Span } from "../text/diagnostic.ts";
-import type { YamlScalar } from "../text/yaml.ts";
+import type { YamlNode, YamlScalar } from "../text/yaml.ts";
 
 /**
  * What a command does: it reads, writes, runs code of the workspace, contacts another machine, or destroys what may exist
@@ -157,8 +157,14 @@ export interface WeakenedForm {
   readonly because: string;
 }
 
-/** A pack as written, and the same parts of a contract's `commands`. */
-export interface PackDocument {
+/** A pack as written. */
+export interface PackDocument extends FormsDocument {
+  /** Limits of each contract that takes the pack. */
+  readonly limits: ReadonlyMap<string, YamlNode>;
+}
+
+/** The parts that a pack and a contract's `commands` share. */
+export interface FormsDocument {
   readonly name: string;
   readonly forms: readonly Form[];
   readonly programs: ReadonlyMap<string, ProgramShape>;
@@ -174,5 +180,5 @@ export interface CommandsDocument {
   readonly without: readonly YamlScalar[];
   /** Names of stricter forms that are left out. */
   readonly weaken: readonly { readonly form: YamlScalar; readonly because: string }[];
-  readonly own: PackDocument;
+  readonly own: FormsDocument;
 }

@@ -9,16 +9,16 @@ import {
   type Form,
   type FormException,
   type FormOption,
+  type FormsDocument,
   type Kind,
   type OptionStyle,
-  type PackDocument,
   type ProgramShape,
   type WordPosition,
 } from "./form.ts";
 import { isProblem, parseOption, parsePosition, parseShape, type ShapeProblem } from "./shapes.ts";
 
 /** Reads the parts that a pack and a contract's `commands` share. */
-export function readTable(reader: PartReader, map: YamlMap, name: string): PackDocument {
+export function readTable(reader: PartReader, map: YamlMap, name: string): FormsDocument {
   const programs = reader.readNamedParts(map, "programs", (node, span) => readProgram(reader, node, span), false);
   const forms: Form[] = [];
   for (const node of reader.items(map, "forms")) {

@@ -16,7 +16,9 @@ export function readCommands(node: YamlNode, name: string, report: Report): Comm
 export function readPack(file: SourceFile, report: Report): PackDocument | undefined {
   const reader = new PartReader(report);
   const root = reader.part(readYaml(file, report), "pack", "a pack");
-  return root && readTable(reader, root, reader.name(root, "pack")?.text ?? "");
+  if (root === undefined) return undefined;
+  const table = readTable(reader, root, reader.name(root, "pack")?.text ?? "");
+  return { ...table, limits: reader.readNamedParts(root, "limits", (node) => node) };
 }
 
 function readMap(reader: PartReader, map: YamlMap, name: string): CommandsDocument {

@@ -2,7 +2,7 @@ import { bad, didYouMean, good, nearest, pathNames, type Result } from "../../wi
 import type { CommandTable } from "../commands/form.ts";
 import { isPack } from "../commands/pack-name.ts";
 import { checkMarks, isContract, openAmong, splitText, type OpenFile } from "./files.ts";
-import { Packs } from "./packs.ts";
+import { Packs, type JoinedContract } from "./packs.ts";
 import { readAliases } from "./aliases.ts";
 import { memberPath } from "./reads.ts";
 import { fieldAt, pathsOf, readSettings, TermsReader, type ApprovalSettings } from "./terms.ts";
@@ -96,7 +96,7 @@ export function compileMandate(
     }
     files.push(opened.value);
     const contract = readContract(opened.value, report);
-    return contract === undefined ? [] : [{ document: contract, tools, table: packs.tableOf(contract) }];
+    return contract === undefined ? [] : [{ ...packs.join(contract), tools }];
   };
   const contracts = (document?.contracts ?? []).flatMap(read);
   return compile({ files, mandate: document, contracts, report, options });
@@ -120,15 +120,13 @@ export function compileContracts(
     if (given.includes(file)) return [];
     read.push(file);
     const document = readContract(file, report);
-    return document === undefined ? [] : [{ document, tools: undefined, table: packs.tableOf(document) }];
+    return document === undefined ? [] : [{ ...packs.join(document), tools: undefined }];
   });
   return compile({ files: read, mandate: undefined, contracts, report, options });
 }
 
-interface Contract {
-  readonly document: ContractDocument;
+interface Contract extends JoinedContract {
   readonly tools: readonly YamlScalar[] | undefined;
-  readonly table: CommandTable | undefined;
 }
 
 interface Sources {

@@ -6,6 +6,12 @@ import type { ContractDocument } from "../text/document.ts";
 import type { YamlScalar } from "../text/yaml.ts";
 import type { OpenFile } from "./files.ts";
 
+/** A contract with the limits of its packs, and its table of commands; undefined if it has none. */
+export interface JoinedContract {
+  readonly document: ContractDocument;
+  readonly table: CommandTable | undefined;
+}
+
 /** The packs that contracts name. Each is read once, and is a part of the text. */
 export class Packs {
   readonly #open: OpenFile;
@@ -19,12 +25,18 @@ export class Packs {
     this.#report = report;
   }
 
-  /** The table of commands of a contract; undefined if it has none. */
-  tableOf({ file: { name }, name: contract, commands: node }: ContractDocument): CommandTable | undefined {
-    const commands = node && readCommands(node, contract, this.#report);
-    if (commands === undefined) return undefined;
-    const packs = commands.from.flatMap((scalar) => this.#read(besideFile(name, scalar.text), scalar) ?? []);
-    return linkCommands(commands, packs, this.#report);
+  /** The contract with what its packs give it. */
+  join(document: ContractDocument): JoinedContract {
+    const { file, name, commands: node } = document;
+    const commands = node && readCommands(node, name, this.#report);
+    if (commands === undefined) return { document, table: undefined };
+    const packs = commands.from.flatMap((scalar) => this.#read(besideFile(file.name, scalar.text), scalar) ?? []);
+    const limits = new Map(packs.flatMap((pack) => [...pack.limits]));
+    for (const [limit, { span }] of document.limits)
+      if (limits.has(limit))
+        this.#report.add("limit", span, `a pack has the limit \`${limit}\` already`, "choose another name");
+    const table = linkCommands(commands, packs, this.#report);
+    return { document: { ...document, limits: new Map([...limits, ...document.limits]) }, table };
   }
 
   #read(name: string, { span, text }: YamlScalar): PackDocument | undefined {

@@ -38,7 +38,7 @@ export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
   /** The settings of a mandate for all approvals. */
   approvals: words("self open outcome_within"),
   /** A table of commands that contracts may take. */
-  pack: words("pack summary made_for sources draft programs generated variables forms"),
+  pack: words("pack summary made_for sources draft limits programs generated variables forms"),
   /** The table of commands of a contract. */
   commands: words("from without weaken programs generated variables forms"),
   /** How the programs of a table read their options. */

@@ -50,12 +50,15 @@ function unusedIn(document: ContractDocument): readonly ContractFinding[] {
   ): readonly DeclaredName[] => named.filter(({ name }) => !read.has(root) && !read.has(`${root}.${name}`));
   const describeReasonUse = (name: string): string => (anywhere.has(name) ? "; a reason shows it" : "");
   return [
-    ...filterUnused("limits", listNames(document.limits), conditions).map(({ name, span }): ContractFinding => ({
-      code: "unused-limit",
-      span,
-      message: `no condition reads \`limits.${name}\`, so setting it changes nothing${describeReasonUse(`limits.${name}`)}`,
-      hint: "use it in a condition, or remove it",
-    })),
+    // A pack gives one list of names to many contracts.
+    ...filterUnused("limits", listNames(document.limits), conditions)
+      .filter(({ span }) => span.file === document.file)
+      .map(({ name, span }): ContractFinding => ({
+        code: "unused-limit",
+        span,
+        message: `no condition reads \`limits.${name}\`, so setting it changes nothing${describeReasonUse(`limits.${name}`)}`,
+        hint: "use it in a condition, or remove it",
+      })),
     ...filterUnused("platform", factsOf(document), anywhere).map(({ name, span }): ContractFinding => ({
       code: "unused-fact",
       span,
