@@ -351,7 +351,8 @@ function wordOfPattern(pattern: string): ReadWord {
 /** The word, and its parts between signs, each as a word. */
 function partsOf(word: ReadWord): readonly ReadWord[] {
   const parts = (word.values ?? []).flatMap((value) => {
-    const attached = /^-[^-]./.test(value) ? [value.slice(2)] : [];
+    const bundled = /^-[^-./~]+([./~].*)$/.exec(value)?.[1] ?? "";
+    const attached = /^-[^-]./.test(value) ? [value.slice(2), bundled] : [];
     return [...attached, ...value.split(/[\s=:@,;"'{}[\]()]+/)].filter((part) => part !== "" && part !== value);
   });
   return [word, ...[...new Set(parts)].map(wordOfPattern)];
