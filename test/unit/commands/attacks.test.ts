@@ -16,16 +16,11 @@ import { attacks, ordinary } from "./texts.ts";
 const contracts = join(import.meta.dirname, "../../../contracts");
 const packs = globSync("packs/*.yaml", { cwd: contracts }).toSorted();
 
-const secrets =
-  "[.ssh, .aws, .gnupg, .config/gh, .env, .env.*, '!.env.example', .netrc, .npmrc, .pypirc, .git-credentials, credentials, " +
-  "id_rsa, id_ed25519, '*.pem', '*.key', .git/config]";
-const settings = "[.claude, .git, .gitconfig, .gitattributes, .gitmodules, .husky, .envrc, .bashrc, .profile]";
-
 /** A contract that lets a command run if its table and the rules about places do. @param verdict of listed commands */
-function contractWith(names: readonly string[], protect = secrets): PolicySet {
+function contractWith(names: readonly string[], secrets = "limits.secrets"): PolicySet {
   const text = `contract: c
 commands: { from: [${names.join(", ")}] }
-limits: { secrets: ${protect}, settings: ${settings}, open: [/srv/app/src, /srv/app/dist] }
+limits: { open: [/srv/app/src, /srv/app/dist] }
 let: { run: 'commands(input.command, "/srv/app")' }
 tools:
   t:
@@ -34,7 +29,7 @@ tools:
 rules:
   - { rule: listed, on: t, when: run.verdict == "ALLOW", verdict: ALLOW, reason: "{run.reason}" }
   - { rule: refused, on: t, when: run.verdict == "BLOCK", verdict: BLOCK, reason: "{run.reason}" }
-  - { rule: secrets, on: t, when: '(run.reads + run.writes).naming(limits.secrets) != []', verdict: BLOCK, reason: a secret }
+  - { rule: secrets, on: t, when: '(run.reads + run.writes).naming(${secrets}) != []', verdict: BLOCK, reason: a secret }
   - { rule: settings, on: t, when: 'run.writes.naming(limits.settings) != []', verdict: BLOCK, reason: a setting }
   - rule: outside
     on: t
@@ -78,7 +73,7 @@ suite("command lines under the ready packs", () => {
   });
 
   control("positive control: without the names of secrets, some of the texts pass", () => {
-    const careless = contractWith(packs, "[nothing]");
+    const careless = contractWith(packs, '["nothing"]');
     assert.ok(attacks.some((command) => verdictOf(careless, command).startsWith("ALLOW")));
   });
 });

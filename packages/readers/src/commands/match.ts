@@ -71,6 +71,7 @@ export function matchWhole(form: Form, program: ProgramForms, { args, place }: C
   if (!isNeeded) return { at: 0, problem: `\`${form.needs.join("` or `")}\` is missing` };
   const refused = refusedOption(args, form.refuses);
   if (refused !== undefined) return { at: args.length, problem: `the option \`${refused}\` is not listed` };
+  const { takesAnyPattern } = form;
   let folders = place.folders;
   const named: PlacedWord[] = [];
   for (const { name, option, value } of options) {
@@ -85,7 +86,7 @@ export function matchWhole(form: Form, program: ProgramForms, { args, place }: C
     }
     named.push([value, option.value, here]);
   }
-  const here = { ...place, folders };
+  const here = { ...place, folders, takesAnyPattern };
   const assigned = assignWords(words, form.words, here);
   if ("problem" in assigned) return { at: args.length + assigned.at, problem: assigned.problem };
   const includes = includesOf(options, place.generated);
@@ -305,6 +306,8 @@ function wordMisfit(words: readonly ReadWord[], positions: readonly WordPosition
   const word = words[at];
   if (word === undefined) return { at, problem: "a word is missing" };
   if (word.values === undefined) return { at, problem: `${say(word)} is known only when it runs` };
+  if (word.glob && /^[*?[]/.test(word.text))
+    return { at, problem: `${say(word)} may match a name that looks like an option; begin it with \`./\`` };
   const shapes = positions.length === 0 ? "not listed" : `not ${positions.map(describe).join(" or ")}`;
   return { at, problem: `${say(word)} is ${shapes}` };
 }

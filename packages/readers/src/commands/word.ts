@@ -96,6 +96,8 @@ export interface WordPlace {
   /** The folder in which the whole text starts. */
   readonly start: string;
   readonly generated: readonly string[];
+  /** May a pattern match a name that looks like an option? */
+  readonly takesAnyPattern?: boolean;
   /** Did the reader of shells find a command among its words? */
   readonly runsCommand: boolean;
 }
@@ -117,7 +119,7 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
   const { kind } = shape;
   const texts = textsOf(word);
   const isEach = (test: RegExp): boolean => texts?.every((text) => test.test(text)) === true;
-  const isPlaced = (): boolean => isFile(word) && !place.folders.includes(unknownFolder);
+  const isPlaced = (): boolean => isFile(word, place) && !place.folders.includes(unknownFolder);
   switch (kind) {
     case undefined:
       return (
@@ -146,7 +148,7 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
     case "FOLDER":
       return texts !== undefined && isPlaced();
     case "GENERATED":
-      return isFile(word) && pathsOfWord(word, place).every((path) => isGenerated(path, place));
+      return isFile(word, place) && pathsOfWord(word, place).every((path) => isGenerated(path, place));
     case "ROOT":
       return isRoot(word, place);
     case "INCLUDE":
@@ -161,6 +163,8 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
       return isEach(/^[-+]?\d+(?:\.\d+)?[A-Za-z%]{0,3}$/);
     case "NAME":
       return isEach(/^(?!\.+$)[A-Za-z0-9._][\w.-]*$/);
+    case "FORCED":
+      return texts?.some((text) => /^[+:]/.test(text)) === true;
     case "REF":
       return word.isAfterDash !== true && isEach(ref);
     case "OBJECT":
@@ -190,11 +194,12 @@ const object = new RegExp(`^(?:${refName})?:(?!/)[^:]+$`);
  * A pattern starts with a plain segment or `./`, so no file that it matches reads as an option. Some programs read `@file` and
  * `host:file` in their own way.
  */
-function isFile({ values, isJoined, glob, isAfterDash }: ReadWord): boolean {
+function isFile({ values, isJoined, glob, isAfterDash }: ReadWord, { takesAnyPattern }: WordPlace): boolean {
   if (isJoined) return values !== undefined;
-  const isOption = (value: string): boolean => value.startsWith("-") || (glob && /^[*?[]/.test(value));
-  // `xargs` drops quotes and backslashes; `,` and brackets are signs of `find`.
-  const isOwn = (value: string): boolean => /^@|^[^/]*:|["'\n]|\\\\|^[,!()]$/.test(value);
+  const isOption = (value: string): boolean =>
+    value.startsWith("-") || (glob && takesAnyPattern !== true && /^[*?[]/.test(value));
+  // `xargs` drops quotes and backslashes; `,` and brackets are signs of `find`; zsh goes back to an earlier folder by `+1`.
+  const isOwn = (value: string): boolean => /^@|^[^/]*:|["'\n]|\\\\|^[,!()]$|^\+\d+$/.test(value);
   return values?.every((value) => value !== "" && !isOwn(value) && (isAfterDash === true || !isOption(value))) === true;
 }
 

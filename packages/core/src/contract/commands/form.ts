@@ -18,6 +18,7 @@ export const kinds = {
   LOCAL: "`.`, or a path that starts with `./`; other words may be packages on other machines",
   FOLDER: "a folder by its name",
   TREE: "a file, or a folder with everything below it",
+  FORCED: "a branch after `+` or `:`, which git overwrites or deletes",
   GENERATED: "a file or folder of the list `generated`",
   ROOT: "a root, the home folder, the start folder, a folder above it, or a word that is known only when it runs",
   INCLUDE: "a pattern of file names",
@@ -108,6 +109,8 @@ export interface Form {
   readonly does: ReadonlySet<CommandEffect>;
   /** It changes files that no word names. */
   readonly isUnseen: boolean;
+  /** May a pattern begin with `*`? A file that it matches may have the name of an option, so no option may do harm. */
+  readonly takesAnyPattern: boolean;
   /** Does it print names of files and nothing else: always, or with one of these options? */
   readonly prints: boolean | readonly string[];
   readonly verdict: Verdict;

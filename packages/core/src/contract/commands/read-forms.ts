@@ -85,7 +85,7 @@ function readFormWithoutRun(
   map: YamlMap,
 ): Omit<Form, "run" | "span"> {
   const does = new Set(readEffects(reader, map));
-  const isUnseen = readUnseen(reader, map);
+  const isUnseen = readWord(reader, map, ["writes", "unseen"], "name the files that it changes under `words`");
   const written = reader.verdict(reader.text(map, "verdict"));
   const verdict = written ?? impliedVerdict(does, isUnseen);
   const any = reader.text(map, "any");
@@ -100,6 +100,7 @@ function readFormWithoutRun(
     unless: readException(reader, map),
     does,
     isUnseen,
+    takesAnyPattern: readWord(reader, map, ["patterns", "any"], "leave it out if an option of the program does harm"),
     prints: readPrints(reader, map),
     verdict,
     reason: reader.text(map, "reason")?.text,
@@ -180,16 +181,17 @@ function readEffects(reader: PartReader, map: YamlMap): readonly CommandEffect[]
   });
 }
 
-function readUnseen(reader: PartReader, map: YamlMap): boolean {
-  const writes = reader.text(map, "writes");
-  if (writes !== undefined && writes.text !== "unseen")
-    reader.report.add(
-      "form",
-      writes.span,
-      "the only value of `writes` is `unseen`",
-      "name the files that it changes under `words`",
-    );
-  return writes !== undefined;
+/** A key with one value. */
+function readWord(
+  reader: PartReader,
+  map: YamlMap,
+  [key, value]: readonly [key: string, value: string],
+  hint: string,
+): boolean {
+  const written = reader.text(map, key);
+  if (written !== undefined && written.text !== value)
+    reader.report.add("form", written.span, `the only value of \`${key}\` is \`${value}\``, hint);
+  return written !== undefined;
 }
 
 function readPrints(reader: PartReader, map: YamlMap): boolean | readonly string[] {

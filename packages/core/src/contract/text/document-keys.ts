@@ -44,7 +44,7 @@ export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
   /** How the programs of a table read their options. */
   program: words("style options everywhere"),
   form: words(
-    "run needs options refuses marked any unless words does writes prints verdict reason examples counterexamples",
+    "run needs options refuses marked any unless words patterns does writes prints verdict reason examples counterexamples",
   ),
   /** Words or options with which a form does not apply. */
   exception: words("options words"),
