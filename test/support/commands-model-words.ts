@@ -71,7 +71,7 @@ function isPath({ text, isAfterDashes }: Word): boolean {
   return text !== "" && !/^@|^[^/]*:/.test(text) && (isAfterDashes || !text.startsWith("-"));
 }
 
-/** The files that the words of one way name. Words without a role, and their parts, are in both. */
+/** The files that the words of one way name. Words without a role, and their parts, count too. */
 export function pathsOf(places: readonly Place[]): ModelPaths {
   const loose = places.filter(([, shape]) => isLoose(shape)).flatMap(([{ text }]) => partsOf(text));
   const named = (role: WordShape["role"]): readonly string[] =>
@@ -79,7 +79,8 @@ export function pathsOf(places: readonly Place[]): ModelPaths {
   const paths = (words: readonly string[]): ReadonlySet<string> => new Set(words.map(absolute));
   return {
     reads: paths([...named("reads"), ...loose]),
-    writes: paths([...named("writes"), ...loose]),
+    // All forms of the model only read, so a word without a role is not written.
+    writes: paths(named("writes")),
     lists: paths(named("lists")),
   };
 }

@@ -153,7 +153,7 @@ class TextJudge {
     const isUnknownFolder = use.folders.includes(unknownFolder) && !isMisfit(match) && match.form.does.size > 0;
     if (isMisfit(match) || isUnknownFolder) this.#noteLoose(words.args, use.folders);
     else this.#noteMatch(match, use);
-    if (use.name.includes("/")) this.#noteLoose([this.#words.read(programWord(use), use)], use.folders);
+    if (use.name.includes("/")) this.#noteLoose([this.#words.read(programWord(use), use)], use.folders, [this.#reads]);
     const [first, ...rest] = strict.map((each) => findingOf(each));
     if (first !== undefined) return rest.reduce(stricter, first);
     const isListed = program !== undefined;
@@ -173,7 +173,8 @@ class TextJudge {
     // `go build` in `.git/hooks` writes there, and no word says so.
     if (form.does.has("writes") && !files.some(({ role }) => role === "writes" || role === "moves"))
       for (const folder of match.folders) this.#writes.add(folder);
-    this.#noteLoose(loose, folders);
+    const onlyReads = form.does.size === 1 && form.does.has("reads");
+    this.#noteLoose(loose, folders, onlyReads ? [this.#reads] : [this.#reads, this.#writes]);
   }
 
   #noteFile({ path, role, isTree }: NamedFile): void {
@@ -193,18 +194,21 @@ class TextJudge {
     if (/\s/.test(path)) this.#noteLoose(path.split(/\s+/).map(wordOfPattern), [this.#start]);
   }
 
-  /** Words that may be files: each counts as read and written, and so do the parts after `=`, `:` and `@`. */
-  #noteLoose(words: readonly ReadWord[], folders: readonly string[]): void {
+  /** Words that may be files: each counts as read and written if nobody knows better, and so do the parts after `=`, `:` and `@`. */
+  #noteLoose(
+    words: readonly ReadWord[],
+    folders: readonly string[],
+    into: readonly Set<string>[] = [this.#reads, this.#writes],
+  ): void {
     for (const word of words) {
-      const paths =
+      const named =
         word.values === undefined
           ? partlyKnown(word, folders)
           : partsOf(word).flatMap((part) => pathsOfWord(part, { folders }));
-      for (const path of paths) {
+      for (const path of named) {
         const folder = isAnyName(segmentsOf(path).at(-1) ?? "") ? path.slice(0, path.lastIndexOf("/")) : path;
         if (folder !== path) this.#trees.add(folder);
-        this.#reads.add(folder);
-        this.#writes.add(folder);
+        for (const paths of into) paths.add(folder);
       }
     }
   }

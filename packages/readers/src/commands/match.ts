@@ -94,7 +94,7 @@ export function matchWhole(form: Form, program: ProgramForms, { args, place }: C
   const found = placed.flatMap(([word, shape, at]) => filesOfWord(word, shape, { place: at, includes }));
   const isImplied = assigned.length > words.length;
   const files = [...found.map((file) => ({ ...file, isImplied })), ...copiesOf(found)];
-  const loose = placed.flatMap(([word, shape]) => (isLoose(shape) ? [word] : []));
+  const loose = placed.flatMap(([word, shape]) => (isLoose(shape) && !isHead(word, shape) ? [word] : []));
   const printsNames =
     form.prints === true || (form.prints || []).some((name) => options.some((each) => each.name === name));
   return { form, files, folders, loose, words, option: undefined, includes, printsNames };
@@ -136,6 +136,11 @@ function wordsBefore(positions: readonly WordPosition[]): number | undefined {
 
 function isLoose({ kind }: WordShape): boolean {
   return kind === "NAME" || kind === "REF" || kind === "URL" || kind === "ARGS";
+}
+
+/** git takes `HEAD` for a commit, whatever files there are. */
+function isHead({ text }: ReadWord, { kind }: WordShape): boolean {
+  return kind === "REF" && /^(?:HEAD|@)(?:[~^]\d*)*$/.test(text);
 }
 
 /** A kind for people: `a NUMBER`, `one of main, master`. */
