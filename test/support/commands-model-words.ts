@@ -97,7 +97,8 @@ function isLoose({ role, kind }: WordShape): boolean {
 
 /** The word, its parts beside `=`, `:` and `@`, and a value that may be joined to a short option. */
 function partsOf(word: string): readonly string[] {
-  return [word, ...word.split(/[=:@]/), /^-[^-]/.test(word) ? word.slice(2) : ""].filter((part) => part !== "");
+  const [, bundled = ""] = /^-[^-./~]+([.~].+)$/.exec(word) ?? [];
+  return [word, ...word.split(/[=:@]/), /^-[^-]/.test(word) ? word.slice(2) : "", bundled].filter((part) => part !== "");
 }
 
 export function plain(text: string): Word {

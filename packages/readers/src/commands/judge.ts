@@ -355,7 +355,7 @@ function wordOfPattern(pattern: string): ReadWord {
 /** The word, and its parts between signs, each as a word. */
 function partsOf(word: ReadWord): readonly ReadWord[] {
   const parts = (word.values ?? []).flatMap((value) => {
-    const bundled = /^-[^-./~]+([./~].*)$/.exec(value)?.[1] ?? "";
+    const bundled = /^-[^-./~]+([.~].+)$/.exec(value)?.[1] ?? "";
     const attached = /^-[^-]./.test(value) ? [value.slice(2), bundled] : [];
     return [...attached, ...value.split(/[\s=:@,;"'{}[\]()]+/)].filter((part) => part !== "" && part !== value);
   });
