@@ -68,7 +68,7 @@ function isReference(text: string): boolean {
 
 /** Some programs read `@file` and `host:file` in their own way, and a dash may begin an option. */
 function isPath({ text, isAfterDashes }: Word): boolean {
-  return text !== "" && !/^@|^[^/]*:/.test(text) && (isAfterDashes || !text.startsWith("-"));
+  return text !== "" && !/^@|^[^/]*:|^\+\d+$/.test(text) && (isAfterDashes || !text.startsWith("-"));
 }
 
 /** The files that the words of one way name. Words without a role, and their parts, count too. */
