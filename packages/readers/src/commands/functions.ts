@@ -9,6 +9,7 @@ import {
   type Value,
 } from "../../../core/src/contract/function.ts";
 import { isWithin, mayName } from "../path/folder.ts";
+import { expandBraces, patternOfGlob } from "../path/name-pattern.ts";
 import { textMax } from "../shell/bounds.ts";
 
 const reader = library("the shell parser", async () => {
@@ -87,6 +88,28 @@ export const commandFunctions: readonly ContractFunction[] = [
     run: ([paths, names]) => {
       const list = textsOf(names);
       return textsOf(paths).filter((path) => mayName(path, list));
+    },
+  },
+  {
+    name: "patterns",
+    style: "method",
+    parameters: ["string", "string"],
+    result: texts,
+    doc:
+      "The paths in a folder that the glob of a search tool may match, as patterns for `naming` and `outside`: braces are " +
+      "expanded, and `*` also matches a leading dot. Over 64 patterns are `/**`.",
+    examples: [
+      ['"*.{ts,tsx}".patterns("/srv")', '["/srv/**/*.tsx", "/srv/**/*.ts"]'],
+      ['"{/etc/x,../y}".patterns("/srv").outside(["/srv"])', '["/srv/../y", "/etc/x"]'],
+      ['"{*env,a}".patterns("/srv").naming([".env"])', '["/srv/**env"]'],
+    ],
+    cost: ([glob]) => (glob as string).length * 64,
+    run: ([glob, folder]) => {
+      const globs = expandBraces(glob as string);
+      const isWhole = (path: string): boolean => path.startsWith("/") || path.startsWith("~");
+      return (globs ?? ["/**"])
+        .map(patternOfGlob)
+        .map((path) => (isWhole(path) ? path : `${folder as string}/${path}`));
     },
   },
   {

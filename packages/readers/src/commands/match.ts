@@ -9,7 +9,7 @@ import {
 } from "../../../core/src/contract/function.ts";
 import { fits, pathsOfWord, textsOf, wordOfText, type ReadWord, type WordPlace } from "./word.ts";
 import { unknownFolder } from "../path/folder.ts";
-import { escapePattern, isSourcePattern, plainText, segmentsOf } from "../path/name-pattern.ts";
+import { isSourcePattern, patternOfGlob, plainText, segmentsOf } from "../path/name-pattern.ts";
 import { namesOf, valuesOf, type ProgramForms, type ValuedOptions } from "./program.ts";
 import { dashFirst, say, splitCommand, type FormMisfit, type ReadOption } from "./split.ts";
 
@@ -186,20 +186,11 @@ function plainStart(path: string): string {
 function pathspecFiles(word: ReadWord, role: FileRole, place: WordPlace): readonly NamedFile[] {
   const values = word.glob
     ? (word.values ?? [])
-    : (word.values ?? []).map((value) => valueOfPathspec(plainText(value) ?? value));
+    : (word.values ?? []).map((value) => patternOfGlob(plainText(value) ?? value));
   return pathsOfWord({ ...word, values }, place).map((path) => {
     const isTree = role === "lists" && plainText(path) !== undefined;
     return { path, role, isTree };
   });
-}
-
-function valueOfPathspec(text: string): string {
-  if (!/[*?[\\]/.test(text)) return escapePattern(text);
-  const [, folder = "", last = ""] = /^((?:[^*?[\\]*\/)?(?:\*\*\/)?)([^/]*)$/.exec(text) ?? [];
-  const start = folder.replace(/\*\*\/$/, "");
-  if (/^\*+$/.test(last)) return escapePattern(start === "" ? "." : start.slice(0, -1));
-  if (last !== "" && isSourcePattern(last)) return `${escapePattern(start)}**/${last}`;
-  return text.replace(/\\[^]|\*+|\?|\[[^\]]*\]?/g, "**");
 }
 
 /** What is copied or moved into a folder has the same name there. */

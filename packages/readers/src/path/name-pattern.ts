@@ -86,6 +86,31 @@ export function isSourcePattern(pattern: string): boolean {
   return sources.has(ending);
 }
 
+/** A glob of git, or of a search tool, whose `*` also matches slashes and leading dots; but nobody calls a secret `.env.ts`. */
+export function patternOfGlob(glob: string): string {
+  if (!/[*?[\\]/.test(glob)) return escapePattern(glob);
+  const [, folder = "", last = ""] = /^((?:[^*?[\\]*\/)?(?:\*\*\/)?)([^/]*)$/.exec(glob) ?? [];
+  const start = folder.replace(/\*\*\/$/, "");
+  if (/^\*+$/.test(last)) return escapePattern(start === "" ? "." : start.slice(0, -1));
+  if (last !== "" && isSourcePattern(last)) return `${escapePattern(start)}**/${last}`;
+  return glob.replace(/\\[^]|\*+|\?|\[[^\]]*\]?/g, "**");
+}
+
+/** The globs for which braces stand: `*.{ts,tsx}` is two. Undefined if there are too many. */
+export function expandBraces(glob: string): readonly string[] | undefined {
+  let open = [glob];
+  const done: string[] = [];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const [, before = "", inner, after = ""] = /^([^]*?)\{([^{}]*,[^{}]*)\}([^]*)$/.exec(next) ?? [];
+    if (inner === undefined) done.push(next);
+    else open = [...open, ...inner.split(",").map((each) => before + each + after)];
+    if (open.length + done.length > bracesMax) return undefined;
+  }
+  return done;
+}
+
+const bracesMax = 64;
+
 /** Is it the ending of code: `ts`? */
 export function isSourceEnding(ending: string): boolean {
   return sources.has(ending);
