@@ -78,11 +78,12 @@ export const commandFunctions: readonly ContractFunction[] = [
     result: texts,
     doc:
       "The paths of the list that may name a file of the second list, or a file below a folder of it. A path may be a pattern, as " +
-      "`commands` lists them. A name such as `.env*` or `.config/gh` counts in every folder; `!.env.example` is an exception. " +
+      "`commands` lists them. A name such as `.env*` or `.config/gh` counts in every folder; `!.env.example` is an exception, " +
+      "but not in such a folder. " +
       "Letters are compared without case.",
     examples: [
       ['["/srv/.env", "/srv/a.ts", "/srv/.e*"].naming([".env"])', '["/srv/.env", "/srv/.e*"]'],
-      ['["/srv/.env.example"].naming([".env*", "!.env.example"])', "[]"],
+      ['["a/.env.example", ".aws/.env.example"].naming([".aws", ".env*", "!.env.example"])', '[".aws/.env.example"]'],
     ],
     cost: ([paths, names]) => costOfLists(paths, names),
     run: ([paths, names]) => {

@@ -89,9 +89,10 @@ export function matchWhole(form: Form, program: ProgramForms, { args, place }: C
   const here = { ...place, folders, takesAnyPattern };
   const assigned = assignWords(words, form.words, here);
   if ("problem" in assigned) return { at: args.length + assigned.at, problem: assigned.problem };
-  const includes = includesOf(options, place.generated);
+  const asked = includesOf(options);
+  const includes = asked.every((name) => isSourcePattern(name) || place.generated.includes(`**/${name}`)) ? asked : [];
   const placed = [...named, ...assigned.map(([word, shape]) => [word, shape, here] as const)];
-  const found = placed.flatMap(([word, shape, at]) => filesOfWord(word, shape, { place: at, includes }));
+  const found = placed.flatMap(([word, shape, at]) => filesOfWord(word, shape, { place: at, includes, asked }));
   const isImplied = assigned.length > words.length;
   const files = [...found.map((file) => ({ ...file, isImplied })), ...copiesOf(found)];
   const loose = placed.flatMap(([word, shape]) => (isLoose(shape) && !isHead(word, shape) ? [word] : []));
@@ -103,20 +104,16 @@ export function matchWhole(form: Form, program: ProgramForms, { args, place }: C
 const joins = /^(?:-o|-or|,|[()]|--exclude)$/;
 const actions = /^-(?:exec|execdir|print|print0|printf|ls|quit|prune)$/;
 
-/**
- * The patterns of names to which a program is restricted. None if it joins or negates them, if `find` acts before it tests, and
- * if a name is not that of code: it may be in a folder of secrets.
- */
-function includesOf(options: readonly ReadOption[], generated: readonly string[]): readonly string[] {
+/** The patterns of names to which a program is restricted. None if it joins or negates them, and if `find` acts before it tests. */
+function includesOf(options: readonly ReadOption[]): readonly string[] {
   if (options.some(({ name }) => joins.test(name))) return [];
   const first = options.findIndex(({ name }) => actions.test(name));
   const before = first < 0 ? options : options.slice(0, first);
-  const names = before.flatMap(({ option, value }, at) => {
+  return before.flatMap(({ option, value }, at) => {
     if (/^(?:-not|!)$/.test(before[at - 1]?.name ?? "")) return [];
     if (option.value?.kind === "ENDING") return (value?.values ?? []).map((ending) => `*.${ending}`);
     return option.value?.kind === "INCLUDE" ? (value?.values ?? []).flatMap(includedNames) : [];
   });
-  return names.every((name) => isSourcePattern(name) || generated.includes(`**/${name}`)) ? names : [];
 }
 
 /** The program itself reads the pattern: `*.{ts,tsx}` is two. */
@@ -150,13 +147,16 @@ function describe({ kind, texts }: WordShape): string {
 
 interface NamingPlace {
   readonly place: WordPlace;
+  /** The patterns, if all are names of code. Other names may be in a folder of secrets. */
   readonly includes: readonly string[];
+  /** The patterns. */
+  readonly asked: readonly string[];
 }
 
 function filesOfWord(
   word: ReadWord,
   { kind, role }: WordShape,
-  { place, includes }: NamingPlace,
+  { place, includes, asked }: NamingPlace,
 ): readonly NamedFile[] {
   if (kind === undefined || role === undefined || !fileKinds.has(kind)) return [];
   if (kind === "OBJECT")
@@ -171,8 +171,8 @@ function filesOfWord(
   if (word.isJoined && !paths.every((path) => path.endsWith("/**")))
     return paths.map((path) => ({ path, role, isTree: false }));
   if (kind !== "TREE" || role === "lists") return paths.map((path) => ({ path, role, isTree: kind === "TREE" }));
-  if (includes.length === 0) return paths.map((path) => ({ path, role, isTree: true }));
-  return paths.flatMap((path) => includes.map((name) => ({ path: `${path}/**/${name}`, role, isTree: false })));
+  const named = paths.flatMap((path) => asked.map((name) => ({ path: `${path}/**/${name}`, role, isTree: false })));
+  return includes.length === 0 ? [...paths.map((path) => ({ path, role, isTree: true })), ...named] : named;
 }
 
 /** The path up to its first pattern. */

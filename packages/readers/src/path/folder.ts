@@ -1,4 +1,4 @@
-import { crossesMeet, isCrossing, plainText, segmentsMeet, segmentsOf } from "./name-pattern.ts";
+import { crossesMeet, isCrossing, isSourcePattern, plainText, segmentsMeet, segmentsOf } from "./name-pattern.ts";
 
 /** A folder that the gate does not know. Relative names in it are compared by every suffix. */
 export const unknownFolder = "**";
@@ -31,14 +31,17 @@ function goUp(path: string[], isRooted: boolean): void {
 
 /**
  * May the path name a file of the list, or one below a folder of it? A name without a slash at its start counts in every
- * folder. A name after `!` is an exception, for a path that is certain. Letters are compared without case, as some disks do.
+ * folder. A name after `!` is an exception for a path that is certain, but not below a folder of the list. A `*` after the last letter of a name stands for no
+ * ending of code: `id_rsa*` is not `*.ts`. Letters are compared without case, as some disks do.
  */
 export function mayName(path: string, names: readonly string[]): boolean {
   const segments = segmentsOf(path.toLowerCase());
   const isCertain = plainText(path) !== undefined;
   const lower = names.map((name) => name.toLowerCase());
   const isExcepted = (name: string): boolean => namesSegment(segments, segmentsOf(name), segments.length - 1);
-  if (isCertain && lower.some((name) => name.startsWith("!") && isExcepted(name.slice(1)))) return false;
+  // An exception is about a file, and its folder may have a name of the list.
+  if (isCertain && lower.some((name) => name.startsWith("!") && isExcepted(name.slice(1))))
+    return segments.length > 1 && mayName(segmentsOf(path).slice(0, -1).join("/"), names);
   const isNamed = isCrossing(path)
     ? (name: string) => crossesMeet(path.toLowerCase(), name)
     : (name: string) => namesSegment(segments, segmentsOf(name));
@@ -56,11 +59,15 @@ function namesSegment(path: readonly string[], name: readonly string[], from = 0
     const segment = path[at];
     if (segment === undefined) return false;
     if (segment === "**") return before(at - 1, left) || before(at, left - 1);
-    return segmentsMeet(segment, name[left] ?? "") && before(at - 1, left - 1);
+    return segmentsMeet(segment, namesFor(segment, name[left] ?? "")) && before(at - 1, left - 1);
   };
   const isSaid = (segment: string, at: number): boolean =>
     segment !== "**" && !(isAnyName(segment) && (name.length === 1 || at === path.length - 1));
   return path.some((segment, at) => at >= from && isSaid(segment, at) && before(at, name.length - 1));
+}
+
+function namesFor(segment: string, name: string): string {
+  return /\w\*$/.test(name) && isSourcePattern(segment) && plainText(segment) === undefined ? name.slice(0, -1) : name;
 }
 
 /** Does the segment say nothing about the name? Then its folder counts as read with everything below. */
