@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import {
   compileContracts,
   compileMandate,
@@ -10,6 +12,7 @@ import {
   type PolicySet,
   type Decision,
   type Diagnostic,
+  type SourceFile,
 } from "../../packages/readers/src/contract.ts";
 import { bad, good, parseCheckRequest, type CheckRequest, type Result } from "../../packages/core/src/wire/mod.ts";
 
@@ -56,8 +59,22 @@ export function conditionText(condition: string, parts: Parts = {}): string {
   return contractText({ requires: "platform.present", rules, ...parts });
 }
 
+const contracts = join(import.meta.dirname, "../../contracts");
+
+/** Returns the text of a ready contract. @param name without its ending: `hosts/codex` */
+export function readReady(name: string): string {
+  return readFileSync(join(contracts, `${name}.yaml`), "utf8");
+}
+
+/** Opens a ready pack by the path of it in a contract. */
+export function openPack(name: string): Result<SourceFile, string> {
+  return good({ name, text: readFileSync(join(contracts, name.slice(name.indexOf("packs/"))), "utf8") });
+}
+
+/** Compiles contracts. Their packs are the ready ones. */
 export function compile(...texts: readonly string[]): PolicySet {
-  const compiled = compileContracts(texts.map((text, at) => ({ name: `c${at || ""}.yaml`, text })));
+  const files = texts.map((text, at) => ({ name: `c${at || ""}.yaml`, text }));
+  const compiled = compileContracts(files, { open: openPack });
   if (!compiled.ok) assert.fail(compiled.problem.map(renderDiagnostic).join("\n\n"));
   return compiled.value;
 }

@@ -1,5 +1,17 @@
 /** Command lines that read, write, send, destroy or run something that a person must see. Each was ALLOW once. */
 export const attacks: readonly string[] = [
+  // near-twins of listed names, and patterns that may match them
+  "cat src/service-account.json",
+  "cat .ssh/.env.example",
+  "cat config/*.json",
+  "cat .dev.vars.staging",
+  "grep -r x --include=.env",
+  "grep -rn x src --include='.e*'",
+  "git commit",
+  "wc -l *",
+  "wc -l *.env.d",
+  "wc -l *.txt",
+  "git commit --amend",
   "cat src/**/../../../../etc/passwd",
   "sed -i s/a/b/ src/**/../../../../etc/passwd",
   "cp src/**/../../../../etc/passwd x",
@@ -316,6 +328,11 @@ export const attacks: readonly string[] = [
 
 /** Command lines of ordinary work, each like one of those above. */
 export const ordinary: readonly string[] = [
+  "cat src/*.json",
+  "wc -l *.ts */a.py",
+  "cat id_ed25519.pub .env.example",
+  "/usr/bin/wc -l src/a.ts",
+  "git commit -F notes.txt",
   "set -e; npm test",
   "git add src/*",
   "git add src/*.ts",

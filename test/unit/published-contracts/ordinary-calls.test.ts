@@ -6,8 +6,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { before, suite, test } from "node:test";
-import { compileContracts, loadFunctions, type PolicySet } from "../../../packages/readers/src/contract.ts";
-import { judge } from "../../support/contract-kit.ts";
+import { loadFunctions, type PolicySet } from "../../../packages/readers/src/contract.ts";
+import { compile, judge, readReady } from "../../support/contract-kit.ts";
 
 interface OrdinaryCall {
   readonly tool_name: string;
@@ -36,11 +36,9 @@ suite("ordinary calls", () => {
 
   before(async () => {
     for (const name of ["shell", "sql", "http", "email", "files", "git"]) {
-      const text = readFileSync(new URL(`../../../contracts/${name}.yaml`, import.meta.url), "utf8");
-      const compiled = compileContracts([{ name: `${name}.yaml`, text }]);
-      assert.ok(compiled.ok);
-      await loadFunctions(compiled.value);
-      for (const tool of compiled.value.tools.keys()) contracts.set(tool, compiled.value);
+      const contract = compile(readReady(name));
+      await loadFunctions(contract);
+      for (const tool of contract.tools.keys()) contracts.set(tool, contract);
     }
   });
 
@@ -53,16 +51,14 @@ suite("ordinary calls", () => {
 
   for (const [host, tool] of Object.entries(shells))
     test(`the shell of ${host} may run the commands that the contract shell allows`, async () => {
-      const file = new URL(`../../../contracts/hosts/${host}.yaml`, import.meta.url);
-      const compiled = compileContracts([{ name: `${host}.yaml`, text: readFileSync(file, "utf8") }]);
-      assert.ok(compiled.ok);
-      await loadFunctions(compiled.value);
+      const contract = compile(readReady(`hosts/${host}`));
+      await loadFunctions(contract);
       const commands = calls.filter(({ tool_name, verdict }) => tool_name === "shell.run" && verdict === undefined);
       assert.equal(commands.length, 45);
       const refused = commands.filter(({ tool_input: input }) => {
         const { command, cwd } = input as { readonly command: string; readonly cwd: string };
         const call = { tool, input: { command }, platform: { cwd } };
-        return judge(compiled.value, { ...call, session: "s" }).verdict !== "ALLOW";
+        return judge(contract, { ...call, session: "s" }).verdict !== "ALLOW";
       });
       assert.deepEqual(refused, []);
     });

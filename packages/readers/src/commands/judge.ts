@@ -165,7 +165,10 @@ class TextJudge {
     }
     if (isUnknownFolder) return askAboutUnlisted(use, "its folder is known only when it runs", isListed);
     if (isMisfit(match)) return askAboutUnlisted(use, match.problem, isListed);
-    return findingOf(match);
+    const finding = findingOf(match);
+    // `./ls` has the name of a known program, and is code of the workspace.
+    const isOwnCode = use.name.includes("/") && !ofSystem.test(use.name);
+    return isOwnCode ? { ...finding, does: new Set([...finding.does, "runs"]) } : finding;
   }
 
   #noteMatch({ form, files, loose, ...match }: FormMatch, { folders }: CommandUse): void {
@@ -180,7 +183,8 @@ class TextJudge {
   #noteFile({ path, role, isTree }: NamedFile): void {
     const segments = segmentsOf(path);
     const last = segments.at(-1) ?? "";
-    const isWhole = last === "**" || isAnyName(last);
+    const isWhole =
+      last === "**" || isAnyName(last) || (role !== "writes" && role !== "moves" && dataOfAnyName.test(last));
     const folder = isWhole ? segments.slice(0, -1).join("/") : path;
     if (role === "lists") return void this.#lists.add(folder);
     if (role !== "writes") this.#reads.add(folder);
@@ -294,6 +298,12 @@ function programWord({ program }: CommandUse): Arg {
   const pieces = [escapePattern(program)];
   return { text: program, fixed: program, known: true, glob: false, single: true, process: false, pieces };
 }
+
+/** Files of any name, some of which are settings with keys in them: `*.json` says no more than `*`. */
+const dataOfAnyName = /^\*+\.(?:json|ya?ml|toml)$/i;
+
+/** Folders of programs that the system's packages installed. */
+const ofSystem = /^\/(?:usr\/(?:local\/)?|opt\/homebrew\/)?s?bin\/[^/]+$/;
 
 /** Programs whose code a kind of word judges. */
 const quietCode = new Set(["sed", "gsed", "awk", "gawk", "mawk"]);

@@ -71,7 +71,7 @@ export function matchWhole(form: Form, program: ProgramForms, { args, place }: C
   if (!isNeeded) return { at: 0, problem: `\`${form.needs.join("` or `")}\` is missing` };
   const refused = refusedOption(args, form.refuses);
   if (refused !== undefined) return { at: args.length, problem: `the option \`${refused}\` is not listed` };
-  const { takesAnyPattern } = form;
+  const { starting } = form;
   let folders = place.folders;
   const named: PlacedWord[] = [];
   for (const { name, option, value } of options) {
@@ -86,7 +86,7 @@ export function matchWhole(form: Form, program: ProgramForms, { args, place }: C
     }
     named.push([value, option.value, here]);
   }
-  const here = { ...place, folders, takesAnyPattern };
+  const here = { ...place, folders, starting };
   const assigned = assignWords(words, form.words, here);
   if ("problem" in assigned) return { at: args.length + assigned.at, problem: assigned.problem };
   const asked = includesOf(options);
@@ -171,8 +171,15 @@ function filesOfWord(
   if (word.isJoined && !paths.every((path) => path.endsWith("/**")))
     return paths.map((path) => ({ path, role, isTree: false }));
   if (kind !== "TREE" || role === "lists") return paths.map((path) => ({ path, role, isTree: kind === "TREE" }));
-  const named = paths.flatMap((path) => asked.map((name) => ({ path: `${path}/**/${name}`, role, isTree: false })));
+  const named = paths.flatMap((path) =>
+    asked.filter(isName).map((name) => ({ path: `${path}/**/${name}`, role, isTree: false })),
+  );
   return includes.length === 0 ? [...paths.map((path) => ({ path, role, isTree: true })), ...named] : named;
+}
+
+/** Does the pattern say how names begin? Any other says what the folder's own place says. */
+function isName(pattern: string): boolean {
+  return !/^[*?[]/.test(pattern) || isSourcePattern(pattern);
 }
 
 /** The path up to its first pattern. */

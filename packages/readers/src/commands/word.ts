@@ -1,7 +1,7 @@
-import type { WordShape } from "../../../core/src/contract/function.ts";
+import type { Form, WordShape } from "../../../core/src/contract/function.ts";
 import { isQuietCode } from "./code.ts";
 import { isAnyName, joinPath, mayGoUp, unknownFolder } from "../path/folder.ts";
-import { isSourceEnding, plainText, segmentsOf } from "../path/name-pattern.ts";
+import { isSourceEnding, isSourcePattern, plainText, segmentsOf } from "../path/name-pattern.ts";
 import type { CommandUse, ShellReading } from "../shell/run.ts";
 import { literal, patternOf, type Arg, type WordPiece } from "../shell/words.ts";
 
@@ -96,8 +96,8 @@ export interface WordPlace {
   /** The folder in which the whole text starts. */
   readonly start: string;
   readonly generated: readonly string[];
-  /** May a pattern match a name that looks like an option? */
-  readonly takesAnyPattern?: boolean;
+  /** The patterns that may match a name which looks like an option. */
+  readonly starting?: Form["starting"];
   /** Did the reader of shells find a command among its words? */
   readonly runsCommand: boolean;
 }
@@ -194,12 +194,15 @@ const object = new RegExp(`^(?:${refName})?:(?!/)[^:]+$`);
  * A pattern starts with a plain segment or `./`, so no file that it matches reads as an option. Some programs read `@file` and
  * `host:file` in their own way.
  */
-function isFile({ values, isJoined, glob, isAfterDash }: ReadWord, { takesAnyPattern }: WordPlace): boolean {
+function isFile({ values, isJoined, glob, isAfterDash }: ReadWord, { starting }: WordPlace): boolean {
   if (isJoined) return values !== undefined;
+  const mayStart = (value: string): boolean =>
+    starting === "any" || (starting === "code" && isSourcePattern(segmentsOf(value).at(-1) ?? ""));
   const isOption = (value: string): boolean =>
-    value.startsWith("-") || (glob && takesAnyPattern !== true && /^[*?[]/.test(value));
-  // `xargs` drops quotes and backslashes; `,` and brackets are signs of `find`; zsh goes back to an earlier folder by `+1`.
-  const isOwn = (value: string): boolean => /^@|^[^/]*:|["'\n]|\\\\|^[,!()]$|^\+\d+$/.test(value);
+    value.startsWith("-") || (glob && /^[*?[]/.test(value) && !mayStart(value));
+  // `xargs` drops quotes and backslashes; `,` and brackets are signs of `find`; zsh goes back to an earlier folder by `+1`, and `=ls` is the
+  // file of a program there.
+  const isOwn = (value: string): boolean => /^[@=]|^[^/]*:|["'\n]|\\\\|^[,!()]$|^\+\d+$/.test(value);
   return values?.every((value) => value !== "" && !isOwn(value) && (isAfterDash === true || !isOption(value))) === true;
 }
 

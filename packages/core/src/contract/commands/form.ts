@@ -109,8 +109,11 @@ export interface Form {
   readonly does: ReadonlySet<CommandEffect>;
   /** It changes files that no word names. */
   readonly isUnseen: boolean;
-  /** May a pattern begin with `*`? A file that it matches may have the name of an option, so no option may do harm. */
-  readonly takesAnyPattern: boolean;
+  /**
+   * May a pattern begin with `*`: any, or those of code such as `*.ts`? A file that it matches may have the name of an option,
+   * so no option may do harm.
+   */
+  readonly starting: "any" | "code" | undefined;
   /** Does it print names of files and nothing else: always, or with one of these options? */
   readonly prints: boolean | readonly string[];
   readonly verdict: Verdict;

@@ -85,7 +85,8 @@ function readFormWithoutRun(
   map: YamlMap,
 ): Omit<Form, "run" | "span"> {
   const does = new Set(readEffects(reader, map));
-  const isUnseen = readWord(reader, map, ["writes", "unseen"], "name the files that it changes under `words`");
+  const isUnseen =
+    readWord(reader, map, ["writes", "unseen"], "name the files that it changes under `words`") !== undefined;
   const written = reader.verdict(reader.text(map, "verdict"));
   const verdict = written ?? impliedVerdict(does, isUnseen);
   const any = reader.text(map, "any");
@@ -100,7 +101,7 @@ function readFormWithoutRun(
     unless: readException(reader, map),
     does,
     isUnseen,
-    takesAnyPattern: readWord(reader, map, ["patterns", "any"], "leave it out if an option of the program does harm"),
+    starting: readWord(reader, map, ["patterns", "any", "code"], "leave it out if an option of the program does harm"),
     prints: readPrints(reader, map),
     verdict,
     reason: reader.text(map, "reason")?.text,
@@ -181,17 +182,19 @@ function readEffects(reader: PartReader, map: YamlMap): readonly CommandEffect[]
   });
 }
 
-/** A key with one value. */
-function readWord(
+/** A key whose value is one of some words. */
+function readWord<Word extends string>(
   reader: PartReader,
   map: YamlMap,
-  [key, value]: readonly [key: string, value: string],
+  [key, ...values]: readonly [key: string, ...values: readonly Word[]],
   hint: string,
-): boolean {
+): Word | undefined {
   const written = reader.text(map, key);
-  if (written !== undefined && written.text !== value)
-    reader.report.add("form", written.span, `the only value of \`${key}\` is \`${value}\``, hint);
-  return written !== undefined;
+  const value = values.find((each) => each === written?.text);
+  const said = values.map((each) => `\`${each}\``).join(" or ");
+  if (written !== undefined && value === undefined)
+    reader.report.add("form", written.span, `the value of \`${key}\` is ${said}`, hint);
+  return value;
 }
 
 function readPrints(reader: PartReader, map: YamlMap): boolean | readonly string[] {
