@@ -224,6 +224,8 @@ class TextJudge {
       this.#noteLoose([word], folders);
       return [ask(`the file ${say(word)} of a redirection is known only when it runs`)];
     }
+    if (word.text.startsWith("!"))
+      return [ask(`${say(word)} is a part of the redirection in zsh, and a file in other shells`)];
     for (const path of pathsOfWord(word, redirect)) this.#noteFile({ path, role, isTree: false });
     return [{ verdict: "ALLOW", reason: "", form: "", does: new Set([role]) }];
   }
