@@ -5,8 +5,8 @@
  * spec/vectors/functions, only the listed harmless ones are allowed.
  */
 import assert from "node:assert/strict";
-import { globSync, readFileSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { analyzeCommand } from "../../../packages/workbench/src/commands/analyze.ts";
@@ -16,9 +16,9 @@ import { Coverage } from "../../../packages/workbench/src/test/coverage.ts";
 import type { TestCase, TestFile } from "../../../packages/workbench/src/test/document.ts";
 import { readTests } from "../../../packages/workbench/src/test/read.ts";
 import { runTests } from "../../../packages/workbench/src/test/run.ts";
-import { compileContracts, loadFunctions } from "../../../packages/readers/src/contract.ts";
+import { loadFunctions } from "../../../packages/readers/src/contract.ts";
 import { loadContracts } from "../../../packages/gate/src/server/policy/mod.ts";
-import { judge } from "../../support/contract-kit.ts";
+import { compile, judge, readReady } from "../../support/contract-kit.ts";
 import { temporaryFolder } from "../../support/gate.ts";
 
 const contracts = fileURLToPath(new URL("../../../contracts", import.meta.url));
@@ -97,7 +97,10 @@ for (const name of names) {
     });
 
     test("the contract's tests notice each changed rule, and each counter that ignores outcomes", async (t) => {
-      const copy = join(temporaryFolder(t), `${basename(name)}.yaml`);
+      const copies = temporaryFolder(t);
+      cpSync(join(contracts, "packs"), join(copies, "packs"), { recursive: true });
+      mkdirSync(join(copies, "hosts"));
+      const copy = join(copies, `${name}.yaml`);
       const mutants = mutantsOf(readFileSync(file, "utf8"));
       assert.ok(mutants.length >= 5, `${mutants.length} mutants`);
       const tests = join(contracts, `${name}.test.yaml`);
@@ -125,21 +128,29 @@ test("each rule that is switched off as published is tested elsewhere", () => {
 /** The allowed texts of each corpus that look hostile or odd. */
 const harmless: Readonly<Record<string, readonly string[]>> = {
   shell: [
+    "cat f | tee g",
     "echo '$(rm x)'",
     "cat <<'EOF'\n$(rm x)\nEOF",
     "ls # $(rm x)",
     'echo "\\"; rm x; echo \\""',
+    "command -v rm",
     "ls 2>/dev/null >&2 2>&1",
+    "> f",
+    "{ ls; } > f",
     "cat <<'E'\n$KEY\nE",
+    "git log --oneline | head -5",
     "[[ -v a[1] ]]",
+    "printf '%s\\n' a b",
+    "printf '50%%\\n'",
+    "printf '%%n is not a conversion'",
+    "printf '%qn %-8s|%5.2f\\n' a b 1",
     "cat <<'E F'\nrm x\nE F\n",
     "[[ ! -f src/main.ts ]] && ls",
-    "echo $'a\\tb\\x2e'",
     "ls {} x{}y",
-    "grep -rn '/api/v1' src",
+    "set -euo pipefail; ls",
     "grep -m 1 -A2 id_rsa -- docs",
-    "[ -f src/*.ts ]",
     'echo "a \\\n b"',
+    "[[ -f /etc/passwd ]]",
   ],
   sql: [
     `-- ${"-".repeat(200)}\nSELECT 1`,
@@ -178,14 +189,13 @@ function written(text: Written): string {
 
 /** Returns the texts that the contract allows, each in its own call. */
 async function allowedOf(name: string, corpus: string, callOf: (text: string) => object): Promise<readonly string[]> {
-  const source = { name, text: readFileSync(join(contracts, `${name}.yaml`), "utf8") };
-  const compiled = compileContracts([source]);
-  assert.ok(compiled.ok);
-  await loadFunctions(compiled.value);
-  const [tool = ""] = compiled.value.tools.keys();
+  // The texts do harm by `rm x`, which may change a file of the workspace.
+  const contract = compile(readReady(name).replace("commands:\n", "commands:\n  without: [rm]\n"));
+  await loadFunctions(contract);
+  const [tool = ""] = contract.tools.keys();
   const texts = textsOf(corpus);
   assert.ok(texts.length > 50, `${texts.length} texts`);
-  return texts.filter((text) => judge(compiled.value, { tool, input: callOf(text) }).verdict === "ALLOW");
+  return texts.filter((text) => judge(contract, { tool, input: callOf(text) }).verdict === "ALLOW");
 }
 
 suite("hostile texts under the contracts shell, sql and http", () => {

@@ -37,15 +37,15 @@ const hosts = ["codex", "gemini-cli", "copilot-cli", "opencode"];
 const ownLimits = new Set(["also_read", "plans", "domains", "managed_settings"]);
 /** Rules on tools that Claude Code does not have. */
 const ownRules = new Set([
+  "detached",
   "patch-outside",
   "searches-outside",
   "patterns-outside",
   "secrets-by-search",
   "sql-on-files",
 ]);
-/** Clauses about members and folders that only one host has. */
-const ownClauses =
-  / && !input\.\?(?:dangerouslyDisableSandbox|detach)\.orValue\(false\)| && !is_plan| && !\(tool == "\w+" && limits\.also_read\.exists\(\w+, [^)]*\)\)\)/g;
+/** Clauses about folders that only one host has. */
+const ownClauses = / && !is_plan| && !\(tool == "\w+" && limits\.also_read\.exists\(\w+, [^)]*\)\)\)/g;
 
 function textOf(host: string): string {
   return readReady(`hosts/${host}`);

@@ -1,6 +1,6 @@
 /**
- * Goal: a ready contract lets a command run for what the reader found in it, and never for the look of its text. Method:
- * the conditions that can let a call through are searched for the text that `commands()` reads. Unknown words and moves to
+ * Goal: a ready contract judges a command by what the reader found in it, and never by the look of its text. Method:
+ * the conditions of its rules are searched for the text that `commands()` reads. Unknown words and moves to
  * another folder are put into commands, alone and beside quoted text that looks like a harmless command. Positive
  * controls: a condition on the text is found, and the same commands with plain words are allowed.
  */
@@ -30,22 +30,20 @@ interface Contract {
   readonly rules: readonly {
     readonly rule: string;
     readonly when: string;
-    readonly verdict: string;
     readonly let?: Readonly<Record<string, string>>;
   }[];
 }
 
-/** Returns the rules that may let a call through because of the text that `commands()` reads, not of what it found there. */
+/** Returns the rules that look at a text that `commands()` reads, and not at what it found there. */
 function rulesByText(text: string): readonly string[] {
   const contract = parse(text) as Contract;
   return contract.rules
-    .filter(({ verdict }) => verdict === "ALLOW")
     .filter(({ when, let: own = {} }) => {
       const lets = { ...contract.let, ...own };
       const read = Object.values(lets).flatMap((value) =>
         Array.from(value.matchAll(/commands\((input\.\w+),/g), ([, member]) => member),
       );
-      const whole = expanded(when, lets).replaceAll(/commands\(input\.\w+, [\w.]+\)/g, "");
+      const whole = expanded(when, lets).replaceAll(/commands\(input\.\w+, [\w.]+\)|patch\(input\.\w+\)/g, "");
       return read.some((member) => member !== undefined && new RegExp(`${member.replace(".", "[.]")}\\b`).test(whole));
     })
     .map(({ rule }) => rule);
@@ -125,7 +123,7 @@ suite("what lets a command run", () => {
   });
 
   for (const name of Object.keys(tools)) {
-    test(`${name}: no rule lets a call through for the text of its command`, () => {
+    test(`${name}: no rule looks at the text of its command`, () => {
       assert.deepEqual(rulesByText(readReady(name)), []);
     });
 
@@ -152,12 +150,12 @@ suite("what lets a command run", () => {
 
   control("positive control: a condition on the command's text is found, in the rule and behind a name", () => {
     const text = readReady("hosts/codex");
-    const listed = 'when: run.verdict == "ALLOW"';
-    const direct = text.replace(listed, `${listed} || input.command.matches("^(?:git .*)$")`);
+    const asked = 'when: run.verdict == "ESCALATE"';
+    const direct = text.replace(asked, `${asked} && !input.command.matches("^(?:git .*)$")`);
     const named = text
       .replace("let:\n", "let:\n  looks: 'input.command.startsWith(\"git \")'\n")
-      .replace(listed, `${listed} || looks`);
-    assert.deepEqual([rulesByText(direct), rulesByText(named)], [["known-commands"], ["known-commands"]]);
+      .replace(asked, `${asked} && !looks`);
+    assert.deepEqual([rulesByText(direct), rulesByText(named)], [["asks"], ["asks"]]);
   });
 
   control("positive control: the same commands with plain words are allowed by the contracts of the hosts", () => {
