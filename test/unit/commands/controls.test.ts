@@ -24,7 +24,7 @@ const faults: readonly (readonly [title: string, fault: Mutation])[] = [
   ["a pipe changes the folder after it", { within: "FolderStates.#visit", find: "after.length > 1", put: "false" }],
   [
     "words that no form explains are not seen",
-    { within: "TextJudge.#noteLoose", find: "this.#writes.add(folder)", put: "void folder" },
+    { within: "TextJudge.#noteLoose", find: "paths.add(folder)", put: "void folder" },
   ],
   ["`cat` with a file is a known text", { within: "documentText", find: "command.args.length > 0", put: "false" }],
   [
@@ -34,7 +34,7 @@ const faults: readonly (readonly [title: string, fault: Mutation])[] = [
   ["a function may be defined", { within: "TextJudge.#judgeStructure", find: "[...functions]", put: "[]" }],
   [
     "a program's own pattern matches no leading dot",
-    { within: "valueOfPathspec", find: "isSourcePattern(last)", put: "true" },
+    { within: "patternOfGlob", find: "isSourcePattern(last)", put: "true" },
   ],
 ];
 

@@ -155,7 +155,8 @@ const mistakes: readonly (readonly [forms: string, problem: string])[] = [
   ["{ run: a, does: reads, needs: [-x] }", "needs `-x`, which is not under `options`"],
   ["{ run: a, does: reads, options: [like b] }", "no form `b` is above this one"],
   ["{ run: a, does: reads, options: [x y z] }", "is not an option"],
-  ["{ run: a, does: writes, writes: all }", "the only value of `writes` is `unseen`"],
+  ["{ run: a, does: writes, writes: all }", "the value of `writes` is `unseen`"],
+  ["{ run: a, does: reads, patterns: all }", "the value of `patterns` is `any` or `code`"],
   ["{ run: a -x, does: sends, reason: r }", "has an option in `run`"],
 ];
 

@@ -8,6 +8,7 @@ export const attacks: readonly string[] = [
   "grep -r x --include=.env",
   "grep -rn x src --include='.e*'",
   "git commit",
+  "cat $'\\x2eenv'",
   "echo x >! .git/config",
   "echo x >>! src/a.ts",
   "echo x >!src/a.ts",

@@ -77,7 +77,7 @@ export const commandFunctions: readonly ContractFunction[] = [
     parameters: ["list", "list"],
     result: texts,
     doc:
-      "The paths of the list that may name a file of the second list, or a file below a folder of it. A path may be a pattern, as " +
+      "The paths of the list, each once, that may name a file of the second list, or a file below a folder of it. A path may be a pattern, as " +
       "`commands` lists them. A name such as `.env*` or `.config/gh` counts in every folder; `!.env.example` is an exception, " +
       "but not in such a folder. " +
       "Letters are compared without case.",
@@ -88,7 +88,7 @@ export const commandFunctions: readonly ContractFunction[] = [
     cost: ([paths, names]) => costOfLists(paths, names),
     run: ([paths, names]) => {
       const list = textsOf(names);
-      return textsOf(paths).filter((path) => mayName(path, list));
+      return [...new Set(textsOf(paths))].filter((path) => mayName(path, list));
     },
   },
   {
@@ -119,7 +119,7 @@ export const commandFunctions: readonly ContractFunction[] = [
     parameters: ["list", "list"],
     result: texts,
     doc:
-      "The paths of the list that are not certainly in one of the folders of the second list. A path may be a pattern, as " +
+      "The paths of the list, each once, that are not certainly in one of the folders of the second list. A path may be a pattern, as " +
       "`commands` lists them.",
     examples: [
       ['["/srv/app/a.ts", "/srv/b.ts", "~/c"].outside(["/srv/app"])', '["/srv/b.ts", "~/c"]'],
@@ -128,7 +128,7 @@ export const commandFunctions: readonly ContractFunction[] = [
     cost: ([paths, names]) => costOfLists(paths, names),
     run: ([paths, folders]) => {
       const list = textsOf(folders);
-      return textsOf(paths).filter((path) => !list.some((folder) => isWithin(path, folder)));
+      return [...new Set(textsOf(paths))].filter((path) => !list.some((folder) => isWithin(path, folder)));
     },
   },
 ];

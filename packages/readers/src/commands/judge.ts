@@ -376,6 +376,8 @@ function partsOf(word: ReadWord): readonly ReadWord[] {
 
 /** A word that is partly known: its folders before the unknown part, and the names after it. */
 function partlyKnown({ fixed }: ReadWord, folders: readonly string[]): readonly string[] {
+  // One shell reads the word like this, and another one does not.
+  if (!fixed.includes(mark)) return folders.map((folder) => joinPath(folder, escapePattern(fixed)));
   if (!fixed.includes("/")) return [];
   const segments = fixed.split("/");
   const first = segments.findIndex((segment) => segment.includes(mark));

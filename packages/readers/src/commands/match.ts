@@ -12,6 +12,7 @@ import { unknownFolder } from "../path/folder.ts";
 import { isSourcePattern, patternOfGlob, plainText, segmentsOf } from "../path/name-pattern.ts";
 import { namesOf, valuesOf, type ProgramForms, type ValuedOptions } from "./program.ts";
 import { dashFirst, say, splitCommand, type FormMisfit, type ReadOption } from "./split.ts";
+import { mark } from "../shell/words.ts";
 
 /** A file that a command names. */
 export interface NamedFile {
@@ -308,7 +309,10 @@ function skipOptional(open: ReadonlySet<number>, steps: readonly WordStep[]): Re
 function wordMisfit(words: readonly ReadWord[], positions: readonly WordPosition[], at: number): FormMisfit {
   const word = words[at];
   if (word === undefined) return { at, problem: "a word is missing" };
-  if (word.values === undefined) return { at, problem: `${say(word)} is known only when it runs` };
+  if (word.values === undefined) {
+    const isRead = !word.fixed.includes(mark);
+    return { at, problem: `${say(word)} is ${isRead ? "not the same in all shells" : "known only when it runs"}` };
+  }
   if (word.glob && /^[*?[]/.test(word.text))
     return { at, problem: `${say(word)} may match a name that looks like an option; begin it with \`./\`` };
   const shapes = positions.length === 0 ? "not listed" : `not ${positions.map(describe).join(" or ")}`;
