@@ -14,10 +14,9 @@ import {
   loadFunctions,
   renderDiagnostic,
   type PolicySet,
-  type Diagnostic,
 } from "../../../packages/readers/src/contract.ts";
-import { good, type Result } from "../../../packages/core/src/wire/mod.ts";
-import { judge } from "../../support/contract-kit.ts";
+import { good } from "../../../packages/core/src/wire/mod.ts";
+import { compile, judge, openPack } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
 import { withGenerated } from "../../support/generated.ts";
 
@@ -34,6 +33,7 @@ const names = [...files.keys()].toSorted();
 /** The part of a contract's YAML that the pages show. */
 interface Shown {
   readonly summary: string;
+  readonly commands?: { readonly from: readonly string[] };
   readonly limits?: Readonly<Record<string, unknown>>;
   readonly platform?: Schema;
   readonly tools: Readonly<Record<string, { readonly input: Schema; readonly otherwise: Otherwise }>>;
@@ -78,12 +78,17 @@ function rulesTable({ rules }: Shown): string {
   return table(["rule", "on", "verdict", "what the model reads"], rows);
 }
 
-function limitsTable({ limits = {} }: Shown): string {
+function limitsTable({ limits = {}, commands }: Shown): string {
   const text = (value: unknown): string => (Array.isArray(value) ? value.join(", ") : String(value));
-  return table(
-    ["limit", "as it stands"],
-    Object.entries(limits).map(([name, value]) => [`\`${name}\``, `\`${text(value)}\``]),
-  );
+  const own = Object.entries(limits).map(([name, value]) => [`\`${name}\``, `\`${text(value)}\``]);
+  const ofPacks = (commands?.from ?? []).flatMap((file) => {
+    const pack = parse(read(`contracts/${file.slice(file.indexOf("packs/"))}`)) as Shown;
+    return Object.entries(pack.limits ?? {}).map(([name, value]) => [
+      `\`${name}\``,
+      `${(value as readonly string[]).length} names, in [${basename(file)}](../../contracts/packs/${basename(file)})`,
+    ]);
+  });
+  return table(["limit", "as it stands"], [...own, ...ofPacks]);
 }
 
 function factsTable({ platform }: Shown): string {
@@ -132,10 +137,9 @@ function generated(page: string, tables: Readonly<Record<string, string>>): stri
 }
 
 async function compiled(name: string): Promise<PolicySet> {
-  const result = compileContracts([{ name, text: textOf(name) }]);
-  assert.ok(result.ok);
-  await loadFunctions(result.value);
-  return result.value;
+  const contract = compile(textOf(name));
+  await loadFunctions(contract);
+  return contract;
 }
 
 async function expectedPage(name: string, page: string): Promise<string> {
@@ -149,8 +153,8 @@ async function expectedPage(name: string, page: string): Promise<string> {
   });
 }
 
-function compileBlock(text: string): Result<PolicySet, readonly Diagnostic[]> {
-  if (!text.includes("mandate:")) return compileContracts([{ name: "page", text }]);
+function compileBlock(text: string): ReturnType<typeof compileContracts> {
+  if (!text.includes("mandate:")) return compileContracts([{ name: "page", text }], { open: openPack });
   return compileMandate({ name: "mandate.yaml", text }, (name) => good({ name, text: read(name) }));
 }
 
@@ -187,7 +191,7 @@ suite("the pages of docs/contracts", () => {
 
   control("positive control: a page that disagrees with its contract is noticed", async () => {
     const page = read("docs/contracts/shell.md");
-    const doctored = page.replace("| `known-task` |", "| `any-task` |");
+    const doctored = page.replace("| `never` |", "| `ever` |");
     assert.notEqual(doctored, page);
     assert.equal(await expectedPage("shell", doctored), page);
     assert.throws(() => assertBlocksCompile(page.replace("mandate:", "mandates:")));
