@@ -9,7 +9,7 @@ import { readFileSync } from "node:fs";
 import { after, before, suite, test, type TestContext } from "node:test";
 import { shellFunctions } from "../../../packages/readers/src/shell/functions.ts";
 import { readShellText, understood } from "../../../packages/readers/src/shell/shell.ts";
-import { compile, judge } from "../../support/contract-kit.ts";
+import { compile, judge, readReady } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
 import {
   describeHole,
@@ -62,10 +62,21 @@ const controlTextsMax = 1_500;
 
 let sandbox: Sandbox;
 
-/** Returns whether contracts/shell.yaml answers ALLOW, with the sandbox as its workspace. */
+/** A text that is ALLOW has no effect at all: not even the changes and the code that contracts/shell.yaml lets run. */
+const onlyReads = `rules:
+  - rule: only-reads
+    on: [shell.run]
+    when: '!run.does.all(each, each == "reads")'
+    verdict: ESCALATE
+    reason: does more than read
+`;
+
+/** Returns whether contracts/shell.yaml answers ALLOW to a text that only reads, with the sandbox as its workspace. */
 function shellContract(area: string): (text: string) => boolean {
-  const file = readFileSync(new URL("../../../contracts/shell.yaml", import.meta.url), "utf8");
-  const contract = compile(file.replace(/^ {2}workspace: .*$/m, `  workspace: ${area}/app`));
+  const file = readReady("shell").replace(/^ {2}workspace: .*$/m, `  workspace: ${area}/app`);
+  const contract = compile(
+    file.replace(/^ {2}open_folders: .*$/m, "  open_folders: []").replace("rules:\n", onlyReads),
+  );
   return (command) =>
     judge(contract, { tool: "shell.run", input: { command, cwd: `${area}/app` } }).verdict === "ALLOW";
 }

@@ -22,7 +22,7 @@ export interface ShellRecord {
   readonly background: boolean;
 }
 
-/** From `limits.unasked` of contracts/shell.yaml. The others only let more syntax count: they change nothing alone. */
+/** Programs that read, and start no other program. The others only let more syntax count: they change nothing alone. */
 const allowed = "ls cat head tail wc grep cut diff stat pwd echo".split(" ");
 const quiet = [...allowed, ..."[ : false printf test true".split(" ")];
 /** Programs that a contract may list, because the record still lists all that they run or write. */
@@ -38,9 +38,9 @@ const openNothing = new Set("[ : false printf test true echo pwd".split(" "));
 /** These may print the environment. */
 const printers = new Set("declare env export local readonly set typeset".split(" "));
 
-/** The part of `limits.secrets` in contracts/shell.yaml that the working folder has. */
+/** The secrets of contracts/packs/places.yaml that the working folder has. */
 const secrets = [".env", ".ssh"];
-/** The rule `reads` lets these patterns pass. They match no name that starts with a dot. */
+/** These patterns match no name that starts with a dot. */
 const safeGlob = /^(?:(?:[A-Za-z0-9_*][A-Za-z0-9_.*-]*\/)*[A-Za-z0-9_*][A-Za-z0-9_.*-]*[.][A-Za-z0-9]+)$/;
 
 /** Files that a text may change, if the record lists them in `writes`. */
@@ -49,8 +49,8 @@ export const scratchFiles: readonly string[] = ["written", "scratch.txt"];
 /**
  * The promise about a text.
  *
- * - `allowed`: contracts/shell.yaml itself answers ALLOW. No effect at all may follow.
- * - `reads`: the record shows only commands that read, as the contract asks. No effect at all may follow.
+ * - `allowed`: contracts/shell.yaml answers ALLOW, and the text only reads. No effect at all may follow.
+ * - `reads`: the record shows only commands that read. No effect at all may follow.
  * - `lists`: the record lists commands and files that are all known to be harmless, and some words are known only at
  *   run time. No other command may run, and no other file may change.
  */
@@ -62,7 +62,7 @@ export function promisedBy(record: ShellRecord): Promised | undefined {
   return isListed(record) ? "lists" : undefined;
 }
 
-/** Conditions like the rules `reads`, `outside-the-workspace` and `secrets` of contracts/shell.yaml, but stricter. */
+/** Every command only reads, below the working folder, and no secret. */
 function isRead(record: ShellRecord): boolean {
   return (
     // Every command is one that only reads, and its patterns match no hidden file.
