@@ -98,7 +98,9 @@ function isLoose({ role, kind }: WordShape): boolean {
 /** The word, its parts beside `=`, `:` and `@`, and a value that may be joined to a short option. */
 function partsOf(word: string): readonly string[] {
   const [, bundled = ""] = /^-[^-./~]+([.~].+)$/.exec(word) ?? [];
-  return [word, ...word.split(/[=:@]/), /^-[^-]/.test(word) ? word.slice(2) : "", bundled].filter((part) => part !== "");
+  return [word, ...word.split(/[=:@]/), /^-[^-]/.test(word) ? word.slice(2) : "", bundled].filter(
+    (part) => part !== "",
+  );
 }
 
 export function plain(text: string): Word {

@@ -30,6 +30,14 @@ const files = new Map(
 );
 const names = [...files.keys()].toSorted();
 
+/** The names of the limits that each pack gives. */
+const packLimits = new Map(
+  globSync("contracts/packs/*.yaml", { cwd: root }).map((path) => {
+    const { limits = {} } = parse(read(path)) as Shown;
+    return [basename(path, ".yaml"), Object.keys(limits)] as const;
+  }),
+);
+
 /** The part of a contract's YAML that the pages show. */
 interface Shown {
   readonly summary: string;
@@ -81,13 +89,12 @@ function rulesTable({ rules }: Shown): string {
 function limitsTable({ limits = {}, commands }: Shown): string {
   const text = (value: unknown): string => (Array.isArray(value) ? value.join(", ") : String(value));
   const own = Object.entries(limits).map(([name, value]) => [`\`${name}\``, `\`${text(value)}\``]);
-  const ofPacks = (commands?.from ?? []).flatMap((file) => {
-    const pack = parse(read(`contracts/${file.slice(file.indexOf("packs/"))}`)) as Shown;
-    return Object.entries(pack.limits ?? {}).map(([name, value]) => [
-      `\`${name}\``,
-      `${(value as readonly string[]).length} names, in [${basename(file)}](../../contracts/packs/${basename(file)})`,
-    ]);
-  });
+  const taken = (commands?.from ?? []).flatMap((path) => path.split(/\W+/));
+  const ofPacks = [...packLimits].flatMap(([pack, limitNames]) =>
+    taken.includes(pack)
+      ? limitNames.map((name) => [`\`${name}\``, `those of the pack [${pack}](../../contracts/packs/${pack}.yaml)`])
+      : [],
+  );
   return table(["limit", "as it stands"], [...own, ...ofPacks]);
 }
 

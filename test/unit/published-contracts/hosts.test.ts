@@ -74,7 +74,7 @@ function differences(text: string): readonly string[] {
   const members = (["commands", "platform", "host_facts", "counters"] as const).filter(
     (name) => JSON.stringify(claude[name]) !== JSON.stringify(other[name]),
   );
-  const lets = ["run", "named"].filter((name) => claude.let[name] !== translated(other.let[name] ?? ""));
+  const lets = ["run", "named", "open"].filter((name) => claude.let[name] !== translated(other.let[name] ?? ""));
   const rules = other.rules.filter(({ rule }) => !ownRules.has(rule)).filter((rule) => !isEqual(rule, claude));
   return [
     ...limits.map((name) => `limit ${name}`),
@@ -116,8 +116,8 @@ suite("the contracts for coding agents", () => {
     assert.deepEqual(doctored("targets.naming(limits.settings) !=", "targets.naming(limits.secrets) !="), [
       "rule settings-by-patch",
     ]);
-    assert.deepEqual(doctored("    - /srv/app/lib\n", ""), ["limit open_folders"]);
-    assert.deepEqual(doctored("    - ../packs/git.yaml\n", ""), ["commands"]);
+    assert.deepEqual(doctored("[src, lib, ", "[src, "), ["limit open_folders"]);
+    assert.deepEqual(doctored("search,git,", "search,"), ["commands"]);
     assert.deepEqual(doctored('run.verdict == "ESCALATE"', 'run.verdict == "BLOCK"'), ["rule asks"]);
     assert.deepEqual(doctored("run.reads + run.writes + run.lists", "run.reads + run.writes"), [
       "rule commands-outside",

@@ -77,9 +77,9 @@ export const commandFunctions: readonly ContractFunction[] = [
     parameters: ["list", "list"],
     result: texts,
     doc:
-      "The paths of the list, each once, that may name a file of the second list, or a file below a folder of it. A path may be a pattern, as " +
-      "`commands` lists them. A name such as `.env*` or `.config/gh` counts in every folder; `!.env.example` is an exception, " +
-      "but not in such a folder. " +
+      "The paths of the list, each once, that may name a file of the second list, or a file below a folder of it. A path may be " +
+      "a pattern, as `commands` lists them. A name such as `.env*` or `.config/gh` counts in every folder; `!.env.example` is an exception, " +
+      "but not in such a folder. A text may have several names with blanks between them. " +
       "Letters are compared without case.",
     examples: [
       ['["/srv/.env", "/srv/a.ts", "/srv/.e*"].naming([".env"])', '["/srv/.env", "/srv/.e*"]'],
@@ -87,7 +87,7 @@ export const commandFunctions: readonly ContractFunction[] = [
     ],
     cost: ([paths, names]) => costOfLists(paths, names),
     run: ([paths, names]) => {
-      const list = textsOf(names);
+      const list = textsOf(names).flatMap((text) => text.split(/\s+/).filter(Boolean));
       return [...new Set(textsOf(paths))].filter((path) => mayName(path, list));
     },
   },
@@ -119,8 +119,8 @@ export const commandFunctions: readonly ContractFunction[] = [
     parameters: ["list", "list"],
     result: texts,
     doc:
-      "The paths of the list, each once, that are not certainly in one of the folders of the second list. A path may be a pattern, as " +
-      "`commands` lists them.",
+      "The paths of the list, each once, that are not certainly in one of the folders of the second list. A path may be a " +
+      "pattern, as `commands` lists them.",
     examples: [
       ['["/srv/app/a.ts", "/srv/b.ts", "~/c"].outside(["/srv/app"])', '["/srv/b.ts", "~/c"]'],
       ['["a.ts", "../b.ts"].outside(["."])', '["../b.ts"]'],

@@ -29,11 +29,17 @@ function readMap(reader: PartReader, map: YamlMap, name: string): CommandsDocume
     return form === undefined ? [] : [{ form, because: because?.text ?? "" }];
   });
   return {
-    from: reader.readTextList(map, "from"),
+    from: reader.readTextList(map, "from").flatMap(expandNames),
     without: reader.readTextList(map, "without"),
     weaken,
     own: readTable(reader, map, name),
   };
+}
+
+/** `packs/{a,b}.yaml` is two files. */
+function expandNames(scalar: YamlScalar): readonly YamlScalar[] {
+  const [whole, before = "", names = "", after = ""] = /^([^{}]*)\{([^{}]+)\}([^{}]*)$/.exec(scalar.text) ?? [];
+  return whole === undefined ? [scalar] : names.split(",").map((name) => ({ ...scalar, text: before + name + after }));
 }
 
 /** Joins the packs and the own forms of a contract. Problems go to the report. */
