@@ -1,7 +1,7 @@
 import { nameOfForm, type CommandTable, type CommandEffect } from "../../../core/src/contract/function.ts";
 import type { Verdict } from "../../../core/src/wire/mod.ts";
-import { isAnyName, joinPath, unknownFolder } from "../path/folder.ts";
-import { escapePattern, plainText, segmentsOf } from "../path/name-pattern.ts";
+import { joinPath, unknownFolder } from "../path/folder.ts";
+import { escapePattern, expandBraces, isAnyName, plainText, segmentsOf } from "../path/name-pattern.ts";
 import type { CommandUse, FileRedirect, ShellReading } from "../shell/run.ts";
 import { mark, type Arg } from "../shell/words.ts";
 import { programsOf, type ProgramForms } from "./program.ts";
@@ -270,11 +270,11 @@ class TextJudge {
         role === "enters" || (use.name !== "find" && (isImplied === true || (!isTree && isBare(path)))),
     );
     if (isOdd) return undefined;
-    const files = match.files.flatMap(({ path, isTree }) =>
-      isTree && match.includes.length > 0
-        ? match.includes.map((name) => `${path}/**/${name}`)
-        : [isTree ? `${path}/**` : path],
-    );
+    const below = (path: string): readonly string[] => {
+      const named = match.asked.map((name) => `${path}/**/${name}`);
+      return match.includes.length > 0 ? named : [`${path}/**`, ...named];
+    };
+    const files = match.files.flatMap(({ path, isTree }) => (isTree ? below(path) : [path]));
     return files.length === 0 ? undefined : files;
   }
 }
@@ -357,7 +357,9 @@ function summary(does: ReadonlySet<CommandEffect>): string {
   const verbs = Object.entries(sentences).flatMap(([effect, verb]) =>
     does.has(effect as CommandEffect) ? [verb] : [],
   );
-  return verbs.length === 0 ? "the commands change nothing" : `the commands ${verbs.join(", ")}`;
+  const [last, ...before] = verbs.toReversed();
+  if (last === undefined) return "the commands change nothing";
+  return `the commands ${before.length === 0 ? last : `${before.toReversed().join(", ")} and ${last}`}`;
 }
 
 function wordOfPattern(pattern: string): ReadWord {
@@ -371,7 +373,17 @@ function partsOf(word: ReadWord): readonly ReadWord[] {
     const attached = /^-[^-]./.test(value) ? [value.slice(2), bundled] : [];
     return [...attached, ...value.split(/[\s=:@,;"'{}[\]()]+/)].filter((part) => part !== "" && part !== value);
   });
-  return [word, ...[...new Set(parts)].map(wordOfPattern)];
+  const patterns = [...(word.values ?? []), ...parts].flatMap(patternsIn);
+  return [word, ...[...new Set([...parts, ...patterns])].map(wordOfPattern)];
+}
+
+/** The patterns of names in a quoted word, which some programs read themselves: `'.e*'`. */
+function patternsIn(value: string): readonly string[] {
+  const text = /\\[*?[]|\{/.test(value) ? plainText(value) : undefined;
+  if (text === undefined || /\s/.test(text)) return [];
+  const isNamed = (segment: string): boolean =>
+    plainText(segment) === undefined && !isAnyName(segment) && !dataOfAnyName.test(segment);
+  return (expandBraces(text) ?? []).filter((pattern) => pattern !== text || segmentsOf(pattern).some(isNamed));
 }
 
 /** A word that is partly known: its folders before the unknown part, and the names after it. */

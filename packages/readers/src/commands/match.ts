@@ -38,6 +38,7 @@ export interface FormMatch {
   readonly option: string | undefined;
   /** The patterns of names that it is restricted to. */
   readonly includes: readonly string[];
+  readonly asked: readonly string[];
   /** Does the command print names of files, and nothing else? */
   readonly printsNames: boolean;
 }
@@ -99,7 +100,7 @@ export function matchWhole(form: Form, program: ProgramForms, { args, place }: C
   const loose = placed.flatMap(([word, shape]) => (isLoose(shape) && !isHead(word, shape) ? [word] : []));
   const printsNames =
     form.prints === true || (form.prints || []).some((name) => options.some((each) => each.name === name));
-  return { form, files, folders, loose, words, option: undefined, includes, printsNames };
+  return { form, files, folders, loose, words, option: undefined, includes, asked, printsNames };
 }
 
 const joins = /^(?:-o|-or|,|[()]|--exclude)$/;
@@ -141,6 +142,13 @@ function isHead({ text }: ReadWord, { kind }: WordShape): boolean {
   return kind === "REF" && /^(?:HEAD|@)(?:[~^]\d*)*$/.test(text);
 }
 
+/** Some parsers take `--out-dir` for `--outDir`, and `--api.host` for a part of `--api`; others take an abbreviation. */
+function isSameOption(name: string, word: string): boolean {
+  const plain = (option: string): string => option.replaceAll("-", "").toLowerCase();
+  const isSame = /[A-Z]/.test(name) ? plain(name) === plain(word) : plain(name).startsWith(plain(word));
+  return isSame || plain(word).startsWith(`${plain(name)}.`);
+}
+
 /** A kind for people: `a NUMBER`, `one of main, master`. */
 function describe({ kind, texts }: WordShape): string {
   return kind === undefined ? `one of ${texts.join(", ")}` : `a ${kind}`;
@@ -172,6 +180,8 @@ function filesOfWord(
   if (word.isJoined && !paths.every((path) => path.endsWith("/**")))
     return paths.map((path) => ({ path, role, isTree: false }));
   if (kind !== "TREE" || role === "lists") return paths.map((path) => ({ path, role, isTree: kind === "TREE" }));
+  // ripgrep reads a file that the shell names, whatever its pattern says.
+  if (word.glob) return paths.map((path) => ({ path, role, isTree: true }));
   const named = paths.flatMap((path) =>
     asked.filter(isName).map((name) => ({ path: `${path}/**/${name}`, role, isTree: false })),
   );
@@ -196,17 +206,21 @@ function pathspecFiles(word: ReadWord, role: FileRole, place: WordPlace): readon
     ? (word.values ?? [])
     : (word.values ?? []).map((value) => patternOfGlob(plainText(value) ?? value));
   return pathsOfWord({ ...word, values }, place).map((path) => {
-    const isTree = role === "lists" && plainText(path) !== undefined;
-    return { path, role, isTree };
+    // A pattern that is any name is its folder now.
+    const isPlain = plainText(path) !== undefined;
+    return { path, role, isTree: isPlain && (role === "lists" || (role !== "reads" && /[*?[]/.test(word.text))) };
   });
 }
 
 /** What is copied or moved into a folder has the same name there. */
 function copiesOf(files: readonly NamedFile[]): readonly NamedFile[] {
-  const into = files.filter(({ role }) => role === "writes").map(({ path }) => path);
   const names = files.flatMap(({ path, role }) =>
     role === "copies" || role === "moves" ? [segmentsOf(path).at(-1) ?? ""] : [],
   );
+  const ending = /[^/.]\.\w+$/;
+  // `cp a.json b.json` names a file, and no folder.
+  const isFile = (path: string): boolean => names.length === 1 && ending.test(path) && ending.test(names[0] ?? "");
+  const into = files.flatMap(({ path, role }) => (role === "writes" && !isFile(path) ? [path] : []));
   return into.flatMap((folder) =>
     names.map((name) => ({ path: `${folder}/${name}`, role: "writes" as const, isTree: false })),
   );
@@ -315,7 +329,7 @@ function wordMisfit(words: readonly ReadWord[], positions: readonly WordPosition
   }
   if (word.glob && /^[*?[]/.test(word.text))
     return { at, problem: `${say(word)} may match a name that looks like an option; begin it with \`./\`` };
-  const shapes = positions.length === 0 ? "not listed" : `not ${positions.map(describe).join(" or ")}`;
+  const shapes = positions.length === 0 ? "not listed" : `not ${[...new Set(positions.map(describe))].join(" or ")}`;
   return { at, problem: `${say(word)} is ${shapes}` };
 }
 
@@ -325,7 +339,7 @@ function refusedOption(args: readonly ReadWord[], refuses: readonly FormOption[]
   return names.find((name) =>
     args.some(({ text }) => {
       const [word = ""] = text.split("=", 1);
-      if (name.startsWith("--")) return word.startsWith("--") && word.length > 2 && name.startsWith(word);
+      if (name.startsWith("--")) return word.startsWith("--") && word.length > 2 && isSameOption(name, word);
       return name.length > 2
         ? word === name
         : !text.startsWith("--") && new RegExp(`^-[vqxslf]*${name.slice(1)}`).test(text);
@@ -380,6 +394,7 @@ export function matchOpenly(
     words: rest,
     option,
     includes: [],
+    asked: [],
     printsNames: false,
   };
 }

@@ -1,7 +1,7 @@
 import type { Form, WordShape } from "../../../core/src/contract/function.ts";
 import { isQuietCode } from "./code.ts";
-import { isAnyName, joinPath, mayGoUp, unknownFolder } from "../path/folder.ts";
-import { isSourceEnding, isSourcePattern, plainText, segmentsOf } from "../path/name-pattern.ts";
+import { joinPath, mayGoUp, unknownFolder } from "../path/folder.ts";
+import { isAnyName, isSourceEnding, isSourcePattern, plainText, segmentsOf } from "../path/name-pattern.ts";
 import type { CommandUse, ShellReading } from "../shell/run.ts";
 import { literal, patternOf, type Arg, type WordPiece } from "../shell/words.ts";
 
@@ -135,6 +135,7 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
         return false;
       return isPlaced();
     case "LEAF":
+      if (word.process && shape.role === "reads") return true;
       // Some programs read a list: `a.yaml,.env`.
       return isPlaced() && isEach(/^[^,]*[^/.,]\.\w+$/) && !isEach(installed);
     case "LOCAL":

@@ -1,4 +1,12 @@
-import { crossesMeet, isCrossing, isSourcePattern, plainText, segmentsMeet, segmentsOf } from "./name-pattern.ts";
+import {
+  crossesMeet,
+  isAnyName,
+  isCrossing,
+  isSourcePattern,
+  plainText,
+  segmentsMeet,
+  segmentsOf,
+} from "./name-pattern.ts";
 
 /** A folder that the gate does not know. Relative names in it are compared by every suffix. */
 export const unknownFolder = "**";
@@ -68,11 +76,6 @@ function namesSegment(path: readonly string[], name: readonly string[], from = 0
 
 function namesFor(segment: string, name: string): string {
   return /\w\*$/.test(name) && isSourcePattern(segment) && plainText(segment) === undefined ? name.slice(0, -1) : name;
-}
-
-/** Does the segment say nothing about the name? Then its folder counts as read with everything below. */
-export function isAnyName(segment: string): boolean {
-  return /^[*?]+$/.test(segment);
 }
 
 /** Is each file of the pattern certainly in the folder, or the folder itself? `.` is the folder in which the text starts. */

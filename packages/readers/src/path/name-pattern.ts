@@ -26,14 +26,36 @@ export function segmentsOf(pattern: string): readonly string[] {
   return pattern.split("/");
 }
 
-/** May a name match both segments? A `*`, `?` or `[...]` at the start of the left one matches no leading dot. */
+/**
+ * May a name match both segments? A `*`, `?` or `[...]` at the start of the left one matches no leading dot. If the right one
+ * is a pattern too, they must share a letter, and more than the ending: `*.log` does not stand for `id_rsa*`, and `x*.json` not
+ * for `client_secret*.json`.
+ */
 export function segmentsMeet(left: string, right: string): boolean {
   const [ours, theirs] = [tokensOf(left), tokensOf(right)];
   const [first] = ours;
   const [other] = theirs;
   const isDot = typeof other === "object" && "one" in other && other.one === ".";
   if (isDot && (first === undefined || typeof first === "string" || !("one" in first))) return false;
-  return meet(ours, theirs);
+  return meet(ours, theirs, theirs.includes("many") && ours.includes("many") ? beforeEnding(theirs) : undefined);
+}
+
+/** The number of tokens before the ending; all of them, if there is no letter before it. */
+function beforeEnding(tokens: readonly PatternToken[]): number {
+  const at = tokens.findLastIndex((token) => isLetter(token) && token.one === ".");
+  return tokens.slice(0, Math.max(at, 0)).some(isLetter) ? at : tokens.length;
+}
+
+function isLetter(token: PatternToken): token is { readonly one: string } {
+  return typeof token === "object" && "one" in token;
+}
+
+/** Does the segment say nothing about the name: `*`, `[a-z]*`, `a*`? Then its folder counts as read with everything below. */
+export function isAnyName(segment: string): boolean {
+  const tokens = tokensOf(segment);
+  const letters = tokens.filter(isLetter);
+  const most = tokens.includes("many") ? 1 : 0;
+  return tokens.length > 0 && letters.length <= most && letters.every(({ one }) => one !== ".");
 }
 
 function tokensMeet(left: PatternToken, right: PatternToken): boolean {
@@ -47,28 +69,39 @@ function accepts(token: Exclude<PatternToken, string>, character: string): boole
   return "one" in token ? token.one === character : token.some.includes(character) !== token.not;
 }
 
-/** Is there a text that both match? Each pair of positions is visited once. */
-function meet(left: readonly PatternToken[], right: readonly PatternToken[]): boolean {
-  let row = reachSkipping(right, new Set([0]));
+/**
+ * Is there a text that both match? Each pair of positions is visited once.
+ *
+ * @param counted if it is given, both share one of so many first letters of the right one
+ */
+function meet(left: readonly PatternToken[], right: readonly PatternToken[], counted?: number): boolean {
+  // A position is twice its number, and one more if a letter is shared.
+  let row = reachSkipping(right, new Set([counted === undefined ? 1 : 0]));
   for (const token of left) {
     const next = new Set<number>();
-    if (token === "many") for (let at = Math.min(...row); at <= right.length; at += 1) next.add(at);
+    if (token === "many")
+      for (const isShared of [0, 1]) {
+        const first = Math.min(...[...row].filter((at) => at % 2 === isShared));
+        for (let at = first; at <= 2 * right.length + 1; at += 2) next.add(at);
+      }
     for (const at of row) {
-      const other = right[at];
+      const position = at >> 1;
+      const other = right[position];
       if (other === undefined) continue;
+      const shares = counted !== undefined && position < counted && isLetter(token) && isLetter(other);
       if (other === "many") next.add(at);
-      else if (token !== "many" && tokensMeet(token, other)) next.add(at + 1);
+      else if (token !== "many" && tokensMeet(token, other)) next.add(shares ? (at | 1) + 2 : at + 2);
     }
     row = reachSkipping(right, next);
     if (row.size === 0) return false;
   }
-  return row.has(right.length);
+  return row.has(2 * right.length + 1);
 }
 
 /** These positions, and those after a `*` that stands for nothing. */
 function reachSkipping(tokens: readonly PatternToken[], from: ReadonlySet<number>): Set<number> {
   const reached = new Set(from);
-  for (const at of reached) if (tokens[at] === "many") reached.add(at + 1);
+  for (const at of reached) if (tokens[at >> 1] === "many") reached.add(at + 2);
   return reached;
 }
 
