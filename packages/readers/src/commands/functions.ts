@@ -78,9 +78,8 @@ export const commandFunctions: readonly ContractFunction[] = [
     result: texts,
     doc:
       "The paths of the list, each once, that may name a file of the second list, or a file below a folder of it. A path may be " +
-      "a pattern, as `commands` lists them. A name such as `.env*` or `.config/gh` counts in every folder; `!.env.example` is an exception, " +
-      "but not in such a folder. A text may have several names with blanks between them, and " +
-      "`a.{yml,yaml}` is two. " +
+      "a pattern, as `commands` lists them. A name such as `.env*` or `.config/gh` counts in every folder; `!.env.example` is an " +
+      "exception, but not in such a folder. A text may have several names with blanks between them, and `a.{yml,yaml}` is two. " +
       "Letters are compared without case.",
     examples: [
       ['["/srv/.env", "/srv/a.ts", "/srv/.e*"].naming([".env"])', '["/srv/.env", "/srv/.e*"]'],

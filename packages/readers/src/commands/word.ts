@@ -201,8 +201,8 @@ function isFile({ values, isJoined, glob, isAfterDash }: ReadWord, { starting }:
     starting === "any" || (starting === "code" && isSourcePattern(segmentsOf(value).at(-1) ?? ""));
   const isOption = (value: string): boolean =>
     value.startsWith("-") || (glob && /^[*?[]/.test(value) && !mayStart(value));
-  // `xargs` drops quotes and backslashes; `,` and brackets are signs of `find`; zsh goes back to an earlier folder by `+1`, and `=ls` is the
-  // file of a program there.
+  // `xargs` drops quotes and backslashes; `,` and brackets are signs of `find`; zsh goes back to an earlier folder by `+1`, and
+  // `=ls` is the file of a program there.
   const isOwn = (value: string): boolean => /^[@=]|^[^/]*:|["'\n]|\\\\|^[,!()]$|^\+\d+$/.test(value);
   return values?.every((value) => value !== "" && !isOwn(value) && (isAfterDash === true || !isOption(value))) === true;
 }

@@ -39,8 +39,8 @@ function goUp(path: string[], isRooted: boolean): void {
 
 /**
  * May the path name a file of the list, or one below a folder of it? A name without a slash at its start counts in every
- * folder. A name after `!` is an exception for a path that is certain, but not below a folder of the list. A `*` after the last letter of a name stands for no
- * ending of code: `id_rsa*` is not `*.ts`. Letters are compared without case, as some disks do.
+ * folder. A name after `!` is an exception for a path that is certain, but not below a folder of the list. A `*` after the last
+ * letter of a name stands for no ending of code: `id_rsa*` is not `*.ts`. Letters are compared without case, as some disks do.
  */
 export function mayName(path: string, names: readonly string[]): boolean {
   const segments = segmentsOf(path.toLowerCase());
