@@ -134,12 +134,30 @@ export function expandBraces(glob: string): readonly string[] | undefined {
   let open = [glob];
   const done: string[] = [];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const [, before = "", inner, after = ""] = /^([^]*?)\{([^{}]*,[^{}]*)\}([^]*)$/.exec(next) ?? [];
-    if (inner === undefined) done.push(next);
-    else open = [...open, ...inner.split(",").map((each) => before + each + after)];
-    if (open.length + done.length > bracesMax) return undefined;
+    const [from, to] = innerBraces(next) ?? [];
+    if (from === undefined) done.push(next);
+    else {
+      const [before, after] = [next.slice(0, from), next.slice((to ?? 0) + 1)];
+      const parts = next.slice(from + 1, to).split(",");
+      if (open.length + done.length + parts.length > bracesMax) return undefined;
+      open = [...open, ...parts.map((part) => before + part + after)];
+    }
   }
   return done;
+}
+
+/** The positions of the first braces with a comma and without braces between them. */
+function innerBraces(glob: string): readonly [from: number, to: number] | undefined {
+  let from = -1;
+  for (let at = 0; at < glob.length; at += 1) {
+    const character = glob.charAt(at);
+    if (character === "{") from = at;
+    else if (character === "}" && from >= 0) {
+      if (glob.slice(from, at).includes(",")) return [from, at];
+      from = -1;
+    }
+  }
+  return undefined;
 }
 
 const bracesMax = 64;
