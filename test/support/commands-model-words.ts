@@ -66,9 +66,9 @@ function isReference(text: string): boolean {
   return isName(first) && others.length < 2 && others.every((other) => other === "" || isName(other));
 }
 
-/** Some programs read `@file` and `host:file` in their own way, and a dash may begin an option. */
+/** Some programs read `@file` and `host:file` in their own way, zsh reads `=file`, and a dash may begin an option. */
 function isPath({ text, isAfterDashes }: Word): boolean {
-  return text !== "" && !/^@|^[^/]*:|^\+\d+$/.test(text) && (isAfterDashes || !text.startsWith("-"));
+  return text !== "" && !/^[@=]|^[^/]*:|^\+\d+$/.test(text) && (isAfterDashes || !text.startsWith("-"));
 }
 
 /** The files that the words of one way name. Words without a role, and their parts, count too. */

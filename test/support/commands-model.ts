@@ -66,10 +66,16 @@ export function judgeByModel(
   return verdicts.length > 0 || ways.length === 0 ? { verdict: "ESCALATE", ways: [] } : { verdict: "ALLOW", ways };
 }
 
-/** A refused option counts whole, abbreviated, with a value, and behind the flags that tools share. */
+/** A refused option counts whole, abbreviated, with a value or a part, with more dashes, and behind the flags that tools share. */
 function isRefused(arg: string, name: string): boolean {
   const word = arg.split("=", 1)[0] ?? "";
-  if (name.startsWith("--")) return word.length > 2 && name.startsWith(word);
+  const letters = (option: string): string => option.split(/-(?=\w)/).join("");
+  if (name.startsWith("--"))
+    return (
+      word.startsWith("--") &&
+      word.length > 2 &&
+      (letters(name).startsWith(letters(word)) || letters(word).startsWith(`${letters(name)}.`))
+    );
   if (name.length > 2) return word === name;
   const flags = arg.startsWith("--") ? "" : arg.slice(1).split(name.slice(1), 1)[0];
   return (

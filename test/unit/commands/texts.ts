@@ -15,6 +15,7 @@ export const attacks: readonly string[] = [
   "npx prettier --parser markdown '.e*'",
   "npx prettier --parser markdown '{.en,x}v'",
   "npx prettier --write '.claud?/**'",
+  `npx prettier --parser markdown '{.en,${"x,".repeat(70)}y}v'`,
   "find src -name '.e*' | xargs cat",
   "find src -name .env -exec cat {} +",
   "rg --files -g '.env*' src | xargs cat",

@@ -87,7 +87,7 @@ export const commandFunctions: readonly ContractFunction[] = [
     ],
     cost: ([paths, names]) => costOfLists(paths, names),
     run: ([paths, names]) => {
-      const list = textsOf(names).flatMap((text) => text.split(/\s+/).flatMap((name) => expandBraces(name) ?? []));
+      const list = textsOf(names).flatMap((text) => text.split(/\s+/).flatMap(namesIn));
       return [...new Set(textsOf(paths))].filter((path) => mayName(path, list));
     },
   },
@@ -132,6 +132,12 @@ export const commandFunctions: readonly ContractFunction[] = [
     },
   },
 ];
+
+function namesIn(text: string): readonly string[] {
+  const names = expandBraces(text);
+  if (names === undefined) throw new EvaluationError(`braces with too many names: ${text.slice(0, 40)}`);
+  return names;
+}
 
 function textsOf(list: Value | undefined): readonly string[] {
   return (list as readonly Value[]).map((each) => {

@@ -383,7 +383,7 @@ function patternsIn(value: string): readonly string[] {
   if (text === undefined || /\s/.test(text)) return [];
   const isNamed = (segment: string): boolean =>
     plainText(segment) === undefined && !isAnyName(segment) && !dataOfAnyName.test(segment);
-  return (expandBraces(text) ?? []).filter((pattern) => pattern !== text || segmentsOf(pattern).some(isNamed));
+  return (expandBraces(text) ?? ["*"]).filter((pattern) => pattern !== text || segmentsOf(pattern).some(isNamed));
 }
 
 /** A word that is partly known: its folders before the unknown part, and the names after it. */

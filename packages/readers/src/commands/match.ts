@@ -144,7 +144,7 @@ function isHead({ text }: ReadWord, { kind }: WordShape): boolean {
 
 /** Some parsers take `--out-dir` for `--outDir`, and `--api.host` for a part of `--api`; others take an abbreviation. */
 function isSameOption(name: string, word: string): boolean {
-  const plain = (option: string): string => option.replaceAll("-", "").toLowerCase();
+  const plain = (option: string): string => option.replaceAll(/-(?=\w)/g, "").toLowerCase();
   const isSame = /[A-Z]/.test(name) ? plain(name) === plain(word) : plain(name).startsWith(plain(word));
   return isSame || plain(word).startsWith(`${plain(name)}.`);
 }

@@ -3,7 +3,7 @@ import { besideFile } from "../commands/pack-name.ts";
 import { linkCommands, readCommands, readPack } from "../commands/table.ts";
 import type { Report, SourceFile } from "../text/diagnostic.ts";
 import type { ContractDocument } from "../text/document.ts";
-import type { YamlScalar } from "../text/yaml.ts";
+import type { YamlNode, YamlScalar } from "../text/yaml.ts";
 import type { OpenFile } from "./files.ts";
 
 /** A contract with the limits of its packs, and its table of commands; undefined if it has none. */
@@ -31,12 +31,13 @@ export class Packs {
     const commands = node && readCommands(node, name, this.#report);
     if (commands === undefined) return { document, table: undefined };
     const packs = commands.from.flatMap((scalar) => this.#read(besideFile(file.name, scalar.text), scalar) ?? []);
-    const limits = new Map(packs.flatMap((pack) => [...pack.limits]));
-    for (const [limit, { span }] of document.limits)
+    const limits = new Map<string, YamlNode>();
+    for (const [limit, value] of [...packs, document].flatMap((each) => [...each.limits])) {
       if (limits.has(limit))
-        this.#report.add("limit", span, `a pack has the limit \`${limit}\` already`, "choose another name");
-    const table = linkCommands(commands, packs, this.#report);
-    return { document: { ...document, limits: new Map([...limits, ...document.limits]) }, table };
+        this.#report.add("limit", value.span, `a pack has the limit \`${limit}\` already`, "choose another name");
+      limits.set(limit, value);
+    }
+    return { document: { ...document, limits }, table: linkCommands(commands, packs, this.#report) };
   }
 
   #read(name: string, { span, text }: YamlScalar): PackDocument | undefined {
