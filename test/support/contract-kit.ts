@@ -14,6 +14,7 @@ import {
   type Diagnostic,
   type SourceFile,
 } from "../../packages/readers/src/contract.ts";
+import { readyPack } from "../../packages/core/src/contract/function.ts";
 import { bad, good, parseCheckRequest, type CheckRequest, type Result } from "../../packages/core/src/wire/mod.ts";
 
 /** The parts of a contract with one tool, `t`, as YAML; an absent part is as small as possible. */
@@ -66,9 +67,12 @@ export function readReady(name: string): string {
   return readFileSync(join(contracts, `${name}.yaml`), "utf8");
 }
 
-/** Opens a ready pack by the path of it in a contract. */
+/** Opens a ready pack. */
 export function openPack(name: string): Result<SourceFile, string> {
-  return good({ name, text: readFileSync(join(contracts, name.slice(name.indexOf("packs/"))), "utf8") });
+  const path = readyPack(name);
+  return path === undefined
+    ? bad("not a ready pack")
+    : good({ name, text: readFileSync(join(contracts, path), "utf8") });
 }
 
 /** Compiles contracts. Their packs are the ready ones. */

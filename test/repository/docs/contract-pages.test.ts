@@ -41,7 +41,7 @@ const packLimits = new Map(
 /** The part of a contract's YAML that the pages show. */
 interface Shown {
   readonly summary: string;
-  readonly commands?: { readonly from: readonly string[] };
+  readonly commands?: { readonly from: string };
   readonly limits?: Readonly<Record<string, unknown>>;
   readonly platform?: Schema;
   readonly tools: Readonly<Record<string, { readonly input: Schema; readonly otherwise: Otherwise }>>;
@@ -89,7 +89,7 @@ function rulesTable({ rules }: Shown): string {
 function limitsTable({ limits = {}, commands }: Shown): string {
   const text = (value: unknown): string => (Array.isArray(value) ? value.join(", ") : String(value));
   const own = Object.entries(limits).map(([name, value]) => [`\`${name}\``, `\`${text(value)}\``]);
-  const taken = (commands?.from ?? []).flatMap((path) => path.split(/\W+/));
+  const taken = commands?.from.split(/\W+/) ?? [];
   const ofPacks = [...packLimits].flatMap(([pack, limitNames]) =>
     taken.includes(pack)
       ? limitNames.map((name) => [`\`${name}\``, `those of the pack [${pack}](../../contracts/packs/${pack}.yaml)`])
@@ -162,7 +162,10 @@ async function expectedPage(name: string, page: string): Promise<string> {
 
 function compileBlock(text: string): ReturnType<typeof compileContracts> {
   if (!text.includes("mandate:")) return compileContracts([{ name: "page", text }], { open: openPack });
-  return compileMandate({ name: "mandate.yaml", text }, (name) => good({ name, text: read(name) }));
+  return compileMandate({ name: "mandate.yaml", text }, (name) => {
+    const pack = openPack(name);
+    return pack.ok ? pack : good({ name, text: read(name) });
+  });
 }
 
 function assertBlocksCompile(page: string): void {

@@ -20,7 +20,7 @@ import {
   type Decision,
 } from "../../../packages/readers/src/contract.ts";
 import { good } from "../../../packages/core/src/wire/mod.ts";
-import { request } from "../../support/contract-kit.ts";
+import { openPack, request } from "../../support/contract-kit.ts";
 
 const root = new URL("../../../", import.meta.url);
 const read = (name: string): string => readFileSync(new URL(name, root), "utf8");
@@ -28,8 +28,11 @@ const read = (name: string): string => readFileSync(new URL(name, root), "utf8")
 function compiled(name: string): PolicySet {
   const source = { name, text: read(name) };
   const result = name.startsWith("contracts/")
-    ? compileContracts([source], { open: (file) => good({ name: file, text: read(file) }) })
-    : compileMandate(source, (file) => good({ name: file, text: read(posix.join(posix.dirname(name), file)) }));
+    ? compileContracts([source], { open: openPack })
+    : compileMandate(source, (file) => {
+        const pack = openPack(file);
+        return pack.ok ? pack : good({ name: file, text: read(posix.join(posix.dirname(name), file)) });
+      });
   if (!result.ok) assert.fail(result.problem.map(renderDiagnostic).join("\n\n"));
   return result.value;
 }

@@ -22,7 +22,7 @@ interface Rule {
 }
 
 interface Contract {
-  readonly commands: object;
+  readonly commands: { readonly from: string };
   readonly limits: Readonly<Record<string, unknown>>;
   readonly platform: object;
   readonly host_facts: readonly string[];
@@ -117,7 +117,7 @@ suite("the contracts for coding agents", () => {
       "rule settings-by-patch",
     ]);
     assert.deepEqual(doctored("[src, lib, ", "[src, "), ["limit open_folders"]);
-    assert.deepEqual(doctored("search,git,", "search,"), ["commands"]);
+    assert.deepEqual(doctored("search, git,", "search,"), ["commands"]);
     assert.deepEqual(doctored('run.verdict == "ESCALATE"', 'run.verdict == "BLOCK"'), ["rule asks"]);
     assert.deepEqual(doctored("run.reads + run.writes + run.lists", "run.reads + run.writes"), [
       "rule commands-outside",
@@ -144,7 +144,7 @@ function verdicts(host: string, policySet: PolicySet): Readonly<Record<string, s
 function withLimit(host: string, limit: string): PolicySet {
   const text = `mandate: m\ncontracts: [${host}.yaml]\nlimits:\n  ${host}: { ${limit} }\n`;
   const compiled = compileMandate({ name: "mandate.yaml", text }, (name) =>
-    name.includes("packs/") ? openPack(name) : good({ name, text: textOf(host) }),
+    name === `${host}.yaml` ? good({ name, text: textOf(host) }) : openPack(name),
   );
   if (!compiled.ok) assert.fail(compiled.problem.map(renderDiagnostic).join("\n"));
   return compiled.value;

@@ -19,7 +19,7 @@ export {
   type WordPosition,
   type WordShape,
 } from "./commands/form.ts";
-export { contractOfPack, isPack } from "./commands/pack-name.ts";
+export { contractOfPack, isPack, readyPack } from "./commands/pack-name.ts";
 export { ownFunctions } from "./functions/functions.ts";
 export { library } from "./value/library.ts";
 export { compilePattern, type Pattern, type PatternProblem } from "./value/pattern.ts";

@@ -12,8 +12,22 @@ export function contractOfPack({ name }: SourceFile): SourceFile {
   return { name: besideFile(name, "pack"), text };
 }
 
+/** The name of a ready pack in the text of GET /rules, and of the file below `contracts` that has its text. */
+const ready = /^svc-gate:([a-z][a-z0-9-]*)$/;
+
+/** The path of a ready pack below the folder `contracts`; undefined for a file of a person. */
+export function readyPack(name: string): string | undefined {
+  const [, pack] = ready.exec(name) ?? [];
+  return pack === undefined ? undefined : `packs/${pack}.yaml`;
+}
+
+/** The name of a pack that a contract takes: a ready one by its name, such as `git`, or a file by its path. */
+export function packName(contract: string, taken: string): string {
+  return readyPack(`svc-gate:${taken}`) === undefined ? besideFile(contract, taken) : `svc-gate:${taken}`;
+}
+
 /** The name of a file that another file names, relative to its folder. */
-export function besideFile(file: string, name: string): string {
+function besideFile(file: string, name: string): string {
   if (name.startsWith("/")) return name;
   let folder = file.slice(0, file.lastIndexOf("/") + 1);
   let rest = name;

@@ -211,7 +211,7 @@ function readPrints(reader: PartReader, map: YamlMap): boolean | readonly string
 }
 
 /** A list, or one text with commas between its items. */
-function readList(reader: PartReader, map: YamlMap, key: string): readonly YamlScalar[] {
+export function readList(reader: PartReader, map: YamlMap, key: string): readonly YamlScalar[] {
   const value = map.entries.get(key)?.value;
   if (value?.kind !== "scalar") return reader.texts(map, key);
   const items = value.text.split(",").map((text) => ({ ...value, text: text.trim(), value: text.trim() }));

@@ -3,7 +3,7 @@ import type { Report, SourceFile } from "../text/diagnostic.ts";
 import { PartReader } from "../text/part-reader.ts";
 import { readYaml, type YamlMap, type YamlNode, type YamlScalar } from "../text/yaml.ts";
 import { nameOfForm, type CommandsDocument, type CommandTable, type Form, type PackDocument } from "./form.ts";
-import { readTable } from "./read-forms.ts";
+import { readList, readTable } from "./read-forms.ts";
 
 /** Reads the `commands` of a contract; undefined if they are not a map. */
 export function readCommands(node: YamlNode, name: string, report: Report): CommandsDocument | undefined {
@@ -29,17 +29,11 @@ function readMap(reader: PartReader, map: YamlMap, name: string): CommandsDocume
     return form === undefined ? [] : [{ form, because: because?.text ?? "" }];
   });
   return {
-    from: reader.readTextList(map, "from").flatMap(expandNames),
+    from: readList(reader, map, "from"),
     without: reader.readTextList(map, "without"),
     weaken,
     own: readTable(reader, map, name),
   };
-}
-
-/** `packs/{a,b}.yaml` is two files. */
-function expandNames(scalar: YamlScalar): readonly YamlScalar[] {
-  const [whole, before = "", names = "", after = ""] = /^([^{}]*)\{([^{}]+)\}([^{}]*)$/.exec(scalar.text) ?? [];
-  return whole === undefined ? [scalar] : names.split(",").map((name) => ({ ...scalar, text: before + name + after }));
 }
 
 /** Joins the packs and the own forms of a contract. Problems go to the report. */

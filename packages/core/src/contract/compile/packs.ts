@@ -1,5 +1,5 @@
 import type { CommandTable, PackDocument } from "../commands/form.ts";
-import { besideFile } from "../commands/pack-name.ts";
+import { packName } from "../commands/pack-name.ts";
 import { linkCommands, readCommands, readPack } from "../commands/table.ts";
 import type { Report, SourceFile } from "../text/diagnostic.ts";
 import type { ContractDocument } from "../text/document.ts";
@@ -30,7 +30,7 @@ export class Packs {
     const { file, name, commands: node } = document;
     const commands = node && readCommands(node, name, this.#report);
     if (commands === undefined) return { document, table: undefined };
-    const packs = commands.from.flatMap((scalar) => this.#read(besideFile(file.name, scalar.text), scalar) ?? []);
+    const packs = commands.from.flatMap((scalar) => this.#read(packName(file.name, scalar.text), scalar) ?? []);
     const limits = new Map<string, YamlNode>();
     for (const [limit, value] of [...packs, document].flatMap((each) => [...each.limits])) {
       if (limits.has(limit))
@@ -48,7 +48,7 @@ export class Packs {
         "no-file",
         span,
         `\`${text}\` cannot be read: ${opened.problem}`,
-        "paths of packs are relative to the contract",
+        "write the name of a ready pack, such as `git`, or a path relative to the contract",
       );
     else this.#files.push({ ...opened.value, name });
     const document = opened.ok ? readPack({ ...opened.value, name }, this.#report) : undefined;

@@ -10,7 +10,7 @@ import {
   type SourceFile,
 } from "../../../../core/src/contract/mod.ts";
 import { compileContracts, compileMandate, recompile, type CompileOptions } from "../../../../readers/src/compile.ts";
-import { contractOfPack, isPack } from "../../../../core/src/contract/function.ts";
+import { contractOfPack, isPack, readyPack } from "../../../../core/src/contract/function.ts";
 import type { Rows } from "../../ledger/mod.ts";
 import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
 import { NoSuchFile, whyNot } from "../errors.ts";
@@ -33,7 +33,7 @@ export async function loadContracts(
       : isContract(source.text)
         ? compileContracts([source], {
             ...options,
-            open: (name) => openRelative(file, relative(dirname(called), name)),
+            open: (name) => openRelative(file, readyPack(name) === undefined ? relative(dirname(called), name) : name),
           })
         : compileMandate(source, (name) => openRelative(file, name), options),
   );
@@ -59,7 +59,7 @@ async function wrongExamples({ tables }: PolicySet): Promise<readonly Diagnostic
 export function besideMandate<Defect extends Pick<Diagnostic, "span">>(defect: Defect, mandate: string): Defect {
   const { span } = defect;
   const { name } = span.file;
-  const path = name === mandate ? name : join(dirname(mandate), name);
+  const path = name === mandate || readyPack(name) !== undefined ? name : join(dirname(mandate), name);
   return { ...defect, span: { ...span, file: { ...span.file, name: path } } };
 }
 
@@ -107,6 +107,8 @@ async function readSource(file: string): Promise<SourceFile> {
  * contain a path of this machine.
  */
 function openRelative(mandate: string, name: string): Result<SourceFile, string> {
+  const ready = openReady(name);
+  if (ready !== undefined) return ready;
   if (isAbsolute(name)) {
     const relativePath = relative(dirname(mandate), name).replaceAll("\\", "/");
     return bad(
@@ -117,6 +119,17 @@ function openRelative(mandate: string, name: string): Result<SourceFile, string>
     return good({ name, text: decode(readFileSync(join(dirname(mandate), name))) });
   } catch (error) {
     return bad(whyNot(error));
+  }
+}
+
+/** Reads a pack that comes with the gate; undefined if the name is that of another file. */
+export function openReady(name: string): Result<SourceFile, string> | undefined {
+  const path = readyPack(name);
+  if (path === undefined) return undefined;
+  try {
+    return good({ name, text: decode(readFileSync(new URL(`../../../../../contracts/${path}`, import.meta.url))) });
+  } catch {
+    return bad("there is no ready pack of this name");
   }
 }
 

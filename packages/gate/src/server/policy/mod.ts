@@ -7,5 +7,5 @@
  *
  * May import: nothing.
  */
-export { besideMandate, loadContracts, renderDiagnostics } from "./contracts.ts";
+export { besideMandate, loadContracts, openReady, renderDiagnostics } from "./contracts.ts";
 export { toolMatcher } from "./tool-patterns.ts";

@@ -11,7 +11,7 @@ import {
   type SourceFile,
 } from "../../../../readers/src/contract.ts";
 import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
-import { readTests } from "../../../../svc-gate/src/contract-files.ts";
+import { openReady, readTests } from "../../../../svc-gate/src/contract-files.ts";
 import { classifyFile, outlineOf, type Outline } from "./outline.ts";
 
 /** The open documents, their problems, and the last readable text of those that are currently not YAML. */
@@ -53,6 +53,8 @@ export class Workspace {
 
   /** A contract of a mandate: the version in the editor, else the version on disk. Files are named by their URIs. */
   #beside(mandate: string, name: string): Result<SourceFile, string> {
+    const ready = openReady(name);
+    if (ready !== undefined) return ready;
     const uri = besideUri(mandate, name);
     if (uri === undefined) return bad("the mandate is not saved yet");
     const open = this.#open(uri);
