@@ -132,7 +132,6 @@ const harmless: Readonly<Record<string, readonly string[]>> = {
     'echo "\\"; rm x; echo \\""',
     "command -v rm",
     "ls 2>/dev/null >&2 2>&1",
-    "> f",
     "{ ls; } > f",
     "cat <<'E'\n$KEY\nE",
     "git log --oneline | head -5",

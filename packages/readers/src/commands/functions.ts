@@ -8,8 +8,8 @@ import {
   type ContractFunction,
   type Value,
 } from "../../../core/src/contract/function.ts";
-import { isWithin, mayName } from "../path/folder.ts";
-import { expandBraces, patternOfGlob } from "../path/name-pattern.ts";
+import { isWithin, mayGoUp, mayName } from "../path/folder.ts";
+import { expandBraces, patternOfGlob, segmentsOf } from "../path/name-pattern.ts";
 import { textMax } from "../shell/bounds.ts";
 
 const reader = library("the shell parser", async () => {
@@ -108,8 +108,10 @@ export const commandFunctions: readonly ContractFunction[] = [
     run: ([glob, folder]) => {
       const globs = expandBraces(glob as string);
       const isWhole = (path: string): boolean => path.startsWith("/") || path.startsWith("~");
+      // `[.][.]` is the folder above.
+      const mayLeave = (each: string): boolean => segmentsOf(each.replace(/[[\]]/g, "")).some(mayGoUp);
       return (globs ?? ["/**"])
-        .map(patternOfGlob)
+        .map((each) => (mayLeave(each) ? "/**" : patternOfGlob(each)))
         .map((path) => (isWhole(path) ? path : `${folder as string}/${path}`));
     },
   },

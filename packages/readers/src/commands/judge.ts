@@ -231,9 +231,10 @@ class TextJudge {
   }
 
   #judgeStructure(): readonly TableFinding[] {
-    const { functions, background, beside, variables } = this.#reading;
+    const { functions, background, beside, variables, emptied } = this.#reading;
     return [
       ...[...functions].map((name) => ask(`the text defines the function ${say({ text: name })}`)),
+      ...[...emptied].map((text) => ask(`deletes the content of ${say({ text })}, if there is such a file`)),
       ...(background ? [ask("a command stays in the background")] : []),
       ...[...beside].map((text) => ask(`${say({ text })} is known only when it runs`)),
       ...[...variables].flatMap((name) => this.#judgeVariable(name)),

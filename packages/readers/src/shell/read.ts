@@ -223,9 +223,18 @@ function readRedirect(reading: ShellReading, node: Redirect, { states, loops }: 
   if (operator.includes(">")) reading.writes.add(text);
 }
 
+/** `> file` writes nothing, so the file is empty then. */
+function noteEmptied({ emptied }: ShellReading, { redirects }: Command): void {
+  for (const redirect of redirects) {
+    const name = redirect.type === "Redirect" && /^(?:&?>|>\|)$/.test(redirect.operator) && redirect.target?.value;
+    if (typeof name === "string" && !nowhere.has(name)) emptied.add(name);
+  }
+}
+
 function readCommand(reading: ShellReading, node: Command, position: ShellPosition): void {
   const { wrapper, calls, isTimed, loops, states, pipeline, uses } = position;
   if (checkBackground(node)) reading.background = true;
+  if (node.name === undefined || /^(?::|true)$/.test(node.name.value)) noteEmptied(reading, node);
   if (node.name === undefined) return;
   checkProgramWord(node);
   // dash does not know the word `time`, so it runs the program of that name, which takes options.

@@ -74,6 +74,8 @@ export interface ShellReading extends ShellVariables {
   /** The uses with code of an interpreter in the text. */
   readonly withCode: Set<CommandUse>;
   readonly redirects: FileRedirect[];
+  /** Files of a redirection that writes nothing to them: `> file`. */
+  readonly emptied: Set<string>;
   /** The words of all loops over a variable, by its name. */
   readonly loopWords: Map<string, Arg[]>;
   readonly writes: Set<string>;

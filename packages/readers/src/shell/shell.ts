@@ -56,6 +56,7 @@ function emptyReading(shapes: Shapes): ShellReading {
     runners: new Set(),
     withCode: new Set(),
     redirects: [],
+    emptied: new Set(),
     loopWords: new Map(),
     writes: new Set(),
     reads: new Set(),

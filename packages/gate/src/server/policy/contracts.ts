@@ -107,8 +107,8 @@ async function readSource(file: string): Promise<SourceFile> {
  * contain a path of this machine.
  */
 function openRelative(mandate: string, name: string): Result<SourceFile, string> {
-  const ready = openReady(name);
-  if (ready !== undefined) return ready;
+  const pack = openReady(name);
+  if (pack !== undefined) return pack;
   if (isAbsolute(name)) {
     const relativePath = relative(dirname(mandate), name).replaceAll("\\", "/");
     return bad(
