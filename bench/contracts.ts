@@ -12,7 +12,8 @@ import {
   prepare,
   type PolicySet,
 } from "../packages/readers/src/contract.ts";
-import { parseCheckRequest, type CheckRequest } from "../packages/core/src/wire/mod.ts";
+import { openReady } from "../packages/gate/src/server/policy/mod.ts";
+import { bad, parseCheckRequest, type CheckRequest } from "../packages/core/src/wire/mod.ts";
 import { atMost, conclude, median, printTable, round } from "./report.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -70,7 +71,7 @@ async function starter(name: string): Promise<Starter> {
 }
 
 async function compiled(files: readonly { readonly name: string; readonly text: string }[]): Promise<PolicySet> {
-  const found = compileContracts(files);
+  const found = compileContracts(files, { open: (name) => openReady(name) ?? bad("not a ready pack") });
   if (!found.ok) throw new Error(found.problem.map(({ message }) => message).join("\n"));
   await loadFunctions(found.value);
   return found.value;

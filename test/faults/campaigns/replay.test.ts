@@ -14,7 +14,8 @@ import { loadFunctions, compileMandate, type PolicySet } from "../../../packages
 import { Clock } from "../../../packages/gate/src/server/policy/clock.ts";
 import { openGate } from "../../../packages/gate/src/server/service/gate.ts";
 import { openLedger } from "../../../packages/gate/src/ledger/mod.ts";
-import { bad, good, modes, parseCheckRequest } from "../../../packages/core/src/wire/mod.ts";
+import { good, modes, parseCheckRequest } from "../../../packages/core/src/wire/mod.ts";
+import { openPack } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
 import { root } from "../../support/gate.ts";
 import { Chance } from "../../support/model/chance.ts";
@@ -58,7 +59,7 @@ function policySet(names: readonly string[], settings = ""): PolicySet {
   const compiled = compileMandate({ name: "mandate.yaml", text: mandate }, (name) => {
     const text =
       name === "extra.yaml" ? extra : name === "stricter.yaml" ? extra.replace("> 3", "> 1") : texts.get(name);
-    return text === undefined ? bad("there is no such file") : good({ name, text });
+    return text === undefined ? openPack(name) : good({ name, text });
   });
   if (!compiled.ok) throw new Error(compiled.problem.map(({ message }) => message).join("\n"));
   return compiled.value;
