@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
-import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { promisify } from "node:util";
@@ -14,6 +14,7 @@ import { renderDiagnostics } from "../../../packages/gate/src/server/policy/cont
 import { openCheckpoint, parseVerifierKey } from "../../../packages/core/src/record/tree/mod.ts";
 import { command } from "../../support/command.ts";
 import { check, key, root, startGate, temporaryFolder, type Running } from "../../support/gate.ts";
+import { eventually } from "../../support/patience.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -87,7 +88,9 @@ suite("README.md", () => {
   test("`verify` prints the text that README.md shows", async (t) => {
     const gate = await startGate(t, { ...payments, flags: { mode: "observe" } });
     await check(gate, request);
-    const { stdout } = await command(["verify", join(gate.folder, "data")]);
+    const data = join(gate.folder, "data");
+    await eventually("the signed checkpoint", () => existsSync(join(data, "checkpoint")));
+    const { stdout } = await command(["verify", data]);
     assert.equal(withoutHashes(stdout), withoutHashes(block("verified")));
   });
 

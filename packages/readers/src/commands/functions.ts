@@ -103,13 +103,15 @@ export const commandFunctions: readonly ContractFunction[] = [
       ['"*.{ts,tsx}".patterns("/srv")', '["/srv/**/*.tsx", "/srv/**/*.ts"]'],
       ['"{/etc/x,../y}".patterns("/srv").outside(["/srv"])', '["/srv/../y", "/etc/x"]'],
       ['"{*env,a}".patterns("/srv").naming([".env"])', '["/srv/**env"]'],
+      ['"[.][.]/*".patterns("/srv")', '["/**"]'],
     ],
     cost: ([glob]) => (glob as string).length * 64,
     run: ([glob, folder]) => {
       const globs = expandBraces(glob as string);
       const isWhole = (path: string): boolean => path.startsWith("/") || path.startsWith("~");
       // `[.][.]` is the folder above.
-      const mayLeave = (each: string): boolean => segmentsOf(each.replace(/[[\]]/g, "")).some(mayGoUp);
+      const mayLeave = (each: string): boolean =>
+        each.includes("[") && segmentsOf(each.replace(/[[\]]/g, "")).some(mayGoUp);
       return (globs ?? ["/**"])
         .map((each) => (mayLeave(each) ? "/**" : patternOfGlob(each)))
         .map((path) => (isWhole(path) ? path : `${folder as string}/${path}`));
