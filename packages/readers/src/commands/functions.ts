@@ -8,7 +8,7 @@ import {
   type ContractFunction,
   type Value,
 } from "../../../core/src/contract/function.ts";
-import { isWithin, mayGoUp, mayName } from "../path/folder.ts";
+import { isWithin, mayGoUp, mayName, readNames, type NameList } from "../path/folder.ts";
 import { expandBraces, patternOfGlob, segmentsOf } from "../path/name-pattern.ts";
 import { textMax } from "../shell/bounds.ts";
 
@@ -87,7 +87,7 @@ export const commandFunctions: readonly ContractFunction[] = [
     ],
     cost: ([paths, names]) => costOfLists(paths, names),
     run: ([paths, names]) => {
-      const list = textsOf(names).flatMap((text) => text.split(/\s+/).flatMap(namesIn));
+      const list = namesOf(names as readonly Value[]);
       return [...new Set(textsOf(paths))].filter((path) => mayName(path, list));
     },
   },
@@ -136,6 +136,17 @@ export const commandFunctions: readonly ContractFunction[] = [
     },
   },
 ];
+
+/** A limit is the same list for each decision, so its names are read once. */
+const read = new WeakMap<readonly Value[], NameList>();
+
+function namesOf(list: readonly Value[]): NameList {
+  const known = read.get(list);
+  if (known !== undefined) return known;
+  const names = readNames(textsOf(list).flatMap((text) => text.split(/\s+/).filter(Boolean).flatMap(namesIn)));
+  read.set(list, names);
+  return names;
+}
 
 function namesIn(text: string): readonly string[] {
   const names = expandBraces(text);

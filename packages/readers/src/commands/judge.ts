@@ -358,9 +358,8 @@ function summary(does: ReadonlySet<CommandEffect>): string {
   const verbs = Object.entries(sentences).flatMap(([effect, verb]) =>
     does.has(effect as CommandEffect) ? [verb] : [],
   );
-  const [last, ...before] = verbs.toReversed();
-  if (last === undefined) return "the commands change nothing";
-  return `the commands ${before.length === 0 ? last : `${before.toReversed().join(", ")} and ${last}`}`;
+  const before = verbs.slice(0, -1).join(", ");
+  return `the commands ${before === "" ? "" : `${before} and `}${verbs.at(-1) ?? "change nothing"}`;
 }
 
 function wordOfPattern(pattern: string): ReadWord {

@@ -188,7 +188,7 @@ function filesOfWord(
   return includes.length === 0 ? [...paths.map((path) => ({ path, role, isTree: true })), ...named] : named;
 }
 
-/** Does the pattern say how names begin? Any other says what the folder's own place says. */
+/** Does the pattern say how names begin? A pattern such as `*.json` says no more than its folder. */
 function isName(pattern: string): boolean {
   return !/^[*?[]/.test(pattern) || isSourcePattern(pattern);
 }
@@ -206,7 +206,7 @@ function pathspecFiles(word: ReadWord, role: FileRole, place: WordPlace): readon
     ? (word.values ?? [])
     : (word.values ?? []).map((value) => patternOfGlob(plainText(value) ?? value));
   return pathsOfWord({ ...word, values }, place).map((path) => {
-    // A pattern that is any name is its folder now.
+    // `src/*` has become `src` here.
     const isPlain = plainText(path) !== undefined;
     return { path, role, isTree: isPlain && (role === "lists" || (role !== "reads" && /[*?[]/.test(word.text))) };
   });

@@ -4,8 +4,10 @@ import {
   isCrossing,
   isSourcePattern,
   plainText,
+  readSegment,
   segmentsMeet,
   segmentsOf,
+  type Segment,
 } from "./name-pattern.ts";
 
 /** A folder that the gate does not know. Relative names in it are compared by every suffix. */
@@ -37,45 +39,84 @@ function goUp(path: string[], isRooted: boolean): void {
   else path.pop();
 }
 
+/** Names of files and folders, read once. */
+export interface NameList {
+  readonly names: readonly KnownName[];
+  readonly exceptions: readonly KnownName[];
+}
+
+interface KnownName {
+  readonly segments: readonly NameSegment[];
+  /** The name in any folder, as one pattern. */
+  readonly anywhere: Segment;
+  readonly isRooted: boolean;
+}
+
+interface NameSegment extends Segment {
+  /** The segment for patterns of code: a `*` after its last letter stands for no ending of code, so `id_rsa*` is not `*.ts`. */
+  readonly forCode: Segment;
+}
+
+/** Reads names. One after `!` is an exception. Letters are compared without case, as some disks do. */
+export function readNames(names: readonly string[]): NameList {
+  const lower = names.map((name) => name.toLowerCase());
+  return {
+    names: lower.filter((name) => !name.startsWith("!")).map(readName),
+    exceptions: lower.filter((name) => name.startsWith("!")).map((name) => readName(name.slice(1))),
+  };
+}
+
+function readName(name: string): KnownName {
+  const segments = segmentsOf(name).map((text) => {
+    const segment = readSegment(text);
+    return { ...segment, forCode: /\w\*$/.test(text) ? readSegment(text.slice(0, -1)) : segment };
+  });
+  const anywhere = readSegment(/^[/~]/.test(name) ? name : `*/${name}`);
+  return { segments, anywhere, isRooted: /^(?:\/|~(?:\/|$))/.test(name) };
+}
+
 /**
  * May the path name a file of the list, or one below a folder of it? A name without a slash at its start counts in every
- * folder. A name after `!` is an exception for a path that is certain, but not below a folder of the list. A `*` after the last
- * letter of a name stands for no ending of code: `id_rsa*` is not `*.ts`. Letters are compared without case, as some disks do.
+ * folder. An exception counts for a path that is certain, but not below a folder of the list.
  */
-export function mayName(path: string, names: readonly string[]): boolean {
-  const segments = segmentsOf(path.toLowerCase());
-  const isCertain = plainText(path) !== undefined;
-  const lower = names.map((name) => name.toLowerCase());
-  const isExcepted = (name: string): boolean => namesSegment(segments, segmentsOf(name), segments.length - 1);
+export function mayName(path: string, list: NameList): boolean {
+  const lower = path.toLowerCase();
+  const segments = segmentsOf(lower).map(readPathSegment);
+  const isExcepted = list.exceptions.some((name) => namesSegment(segments, name, segments.length - 1));
   // An exception is about a file, and its folder may have a name of the list.
-  if (isCertain && lower.some((name) => name.startsWith("!") && isExcepted(name.slice(1))))
-    return segments.length > 1 && mayName(segmentsOf(path).slice(0, -1).join("/"), names);
-  const isNamed = isCrossing(path)
-    ? (name: string) => crossesMeet(path.toLowerCase(), name)
-    : (name: string) => namesSegment(segments, segmentsOf(name));
-  return lower.some((name) => !name.startsWith("!") && isNamed(name));
+  if (isExcepted && plainText(path) !== undefined)
+    return segments.length > 1 && mayName(segmentsOf(path).slice(0, -1).join("/"), list);
+  if (!isCrossing(path)) return list.names.some((name) => namesSegment(segments, name));
+  const whole = readSegment(lower);
+  return list.names.some(({ anywhere }) => crossesMeet(whole, anywhere));
+}
+
+interface PathSegment extends Segment {
+  readonly isAny: boolean;
+  readonly isCode: boolean;
+}
+
+function readPathSegment(text: string): PathSegment {
+  const segment = readSegment(text);
+  const isPattern = segment.plain === undefined;
+  return { ...segment, isAny: isAnyName(text), isCode: isPattern && isSourcePattern(text) };
 }
 
 /**
  * Does the last segment of the name meet a segment of the path, and those before it the segments before? `**` in the path
  * stands for folders that nobody named, so it may be the first segments of the name, but not the last. Neither may `*`.
  */
-function namesSegment(path: readonly string[], name: readonly string[], from = 0): boolean {
-  const isRooted = name[0] === "" || name[0] === "~";
+function namesSegment(path: readonly PathSegment[], { segments: name, isRooted }: KnownName, from = 0): boolean {
   const before = (at: number, left: number): boolean => {
     if (left < 0) return !isRooted || at < 0;
-    const segment = path[at];
-    if (segment === undefined) return false;
-    if (segment === "**") return before(at - 1, left) || before(at, left - 1);
-    return segmentsMeet(segment, namesFor(segment, name[left] ?? "")) && before(at - 1, left - 1);
+    const [segment, other] = [path[at], name[left]];
+    if (segment === undefined || other === undefined) return false;
+    if (segment.text === "**") return before(at - 1, left) || before(at, left - 1);
+    return segmentsMeet(segment, segment.isCode ? other.forCode : other) && before(at - 1, left - 1);
   };
-  const isSaid = (segment: string, at: number): boolean =>
-    segment !== "**" && !(isAnyName(segment) && (name.length === 1 || at === path.length - 1));
+  const isSaid = ({ text, isAny }: PathSegment, at: number): boolean =>
+    text !== "**" && !(isAny && (name.length === 1 || at === path.length - 1));
   return path.some((segment, at) => at >= from && isSaid(segment, at) && before(at, name.length - 1));
-}
-
-function namesFor(segment: string, name: string): string {
-  return /\w\*$/.test(name) && isSourcePattern(segment) && plainText(segment) === undefined ? name.slice(0, -1) : name;
 }
 
 /** Is each file of the pattern certainly in the folder, or the folder itself? `.` is the folder in which the text starts. */
@@ -88,7 +129,9 @@ export function isWithin(path: string, folder: string): boolean {
   return !inner.slice(outer.length).some((segment) => segment !== "**" && mayGoUp(segment));
 }
 
+const parent = readSegment("..");
+
 /** A pattern such as `.*` may match `..` in some shells. */
 export function mayGoUp(segment: string): boolean {
-  return segmentsMeet(segment, "..");
+  return segmentsMeet(readSegment(segment), parent);
 }

@@ -11,14 +11,22 @@ export function escapePattern(text: string): string {
   return text.replace(/[\\*?[\]]/g, "\\$&");
 }
 
+/** A segment of a pattern, read once. */
+export interface Segment {
+  readonly text: string;
+  readonly tokens: readonly PatternToken[];
+  /** The only text that it matches. */
+  readonly plain: string | undefined;
+}
+
+export function readSegment(text: string): Segment {
+  const tokens = tokensOf(text);
+  return { text, tokens, plain: tokens.every(isLetter) ? tokens.map(({ one }) => one).join("") : undefined };
+}
+
 /** The text, if the pattern matches one text only. */
 export function plainText(pattern: string): string | undefined {
-  let text = "";
-  for (const token of tokensOf(pattern)) {
-    if (typeof token === "string" || !("one" in token)) return undefined;
-    text += token.one;
-  }
-  return text;
+  return readSegment(pattern).plain;
 }
 
 /** The segments of a pattern. A slash ends one, also in brackets, as in a shell. */
@@ -31,19 +39,26 @@ export function segmentsOf(pattern: string): readonly string[] {
  * is a pattern too, they must share a letter, and more than the ending: `*.log` does not stand for `id_rsa*`, and `x*.json` not
  * for `client_secret*.json`.
  */
-export function segmentsMeet(left: string, right: string): boolean {
-  const [ours, theirs] = [tokensOf(left), tokensOf(right)];
+export function segmentsMeet(left: Segment, right: Segment): boolean {
+  if (left.plain !== undefined && right.plain !== undefined) return left.plain === right.plain;
+  const [ours, theirs] = [left.tokens, right.tokens];
   const [first] = ours;
   const [other] = theirs;
-  const isDot = typeof other === "object" && "one" in other && other.one === ".";
-  if (isDot && (first === undefined || typeof first === "string" || !("one" in first))) return false;
+  const isDot = other !== undefined && isLetter(other) && other.one === ".";
+  if (isDot && (first === undefined || !isLetter(first))) return false;
+  if (differ(first, other) || differ(ours.at(-1), theirs.at(-1))) return false;
   return meet(ours, theirs, theirs.includes("many") && ours.includes("many") ? beforeEnding(theirs) : undefined);
 }
 
-/** The number of tokens before the ending; all of them, if there is no letter before it. */
+/** How many tokens are before the ending. If no letter is before it, all tokens count. */
 function beforeEnding(tokens: readonly PatternToken[]): number {
   const at = tokens.findLastIndex((token) => isLetter(token) && token.one === ".");
   return tokens.slice(0, Math.max(at, 0)).some(isLetter) ? at : tokens.length;
+}
+
+/** Most names already differ in the first or the last letter. */
+function differ(left: PatternToken | undefined, right: PatternToken | undefined): boolean {
+  return left !== undefined && right !== undefined && isLetter(left) && isLetter(right) && left.one !== right.one;
 }
 
 function isLetter(token: PatternToken): token is { readonly one: string } {
@@ -72,7 +87,7 @@ function accepts(token: Exclude<PatternToken, string>, character: string): boole
 /**
  * Is there a text that both match? Each pair of positions is visited once.
  *
- * @param counted if it is given, both share one of so many first letters of the right one
+ * @param counted if it is given, they must share a letter that is among so many first tokens of the right one
  */
 function meet(left: readonly PatternToken[], right: readonly PatternToken[], counted?: number): boolean {
   // A position is twice its number, and one more if a letter is shared.
@@ -172,15 +187,14 @@ export function isCrossing(pattern: string): boolean {
   return segmentsOf(pattern).some((segment) => segment !== "**" && segment.includes("**"));
 }
 
-/** May a path of such a pattern end in the name, in any folder? */
-export function crossesMeet(pattern: string, name: string): boolean {
-  const isRooted = name.startsWith("/") || name.startsWith("~");
-  return meet(tokensOf(pattern), tokensOf(isRooted ? name : `*/${name}`));
+/** May a path of such a pattern be the other one? */
+export function crossesMeet(pattern: Segment, path: Segment): boolean {
+  return meet(pattern.tokens, path.tokens);
 }
 
 /** The tokens of a segment. A bracket that is not closed is a plain character. */
 function tokensOf(segment: string): readonly PatternToken[] {
-  const ends = lastEnds(segment);
+  const ends = segment.includes("[") ? lastEnds(segment) : noEnds;
   const tokens: PatternToken[] = [];
   for (let at = 0; at < segment.length; at += 1) {
     const character = segment.charAt(at);
@@ -198,6 +212,8 @@ function tokensOf(segment: string): readonly PatternToken[] {
   }
   return tokens;
 }
+
+const noEnds: ReadonlyMap<string, number> = new Map();
 
 /** The last ends of brackets and of classes in a segment, so that nobody looks for one twice. */
 function lastEnds(segment: string): ReadonlyMap<string, number> {
