@@ -14,7 +14,7 @@ import {
   type Diagnostic,
   type SourceFile,
 } from "../../packages/readers/src/contract.ts";
-import { readyPack } from "../../packages/core/src/contract/function.ts";
+import { openReady } from "../../packages/gate/src/server/policy/contracts.ts";
 import { bad, good, parseCheckRequest, type CheckRequest, type Result } from "../../packages/core/src/wire/mod.ts";
 
 /** The parts of a contract with one tool, `t`, as YAML; an absent part is as small as possible. */
@@ -69,10 +69,7 @@ export function readReady(name: string): string {
 
 /** Opens a ready pack. */
 export function openPack(name: string): Result<SourceFile, string> {
-  const path = readyPack(name);
-  return path === undefined
-    ? bad("not a ready pack")
-    : good({ name, text: readFileSync(join(contracts, path), "utf8") });
+  return openReady(name) ?? bad("not a ready pack");
 }
 
 /** Compiles contracts. Their packs are the ready ones. */

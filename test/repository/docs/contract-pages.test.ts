@@ -16,6 +16,7 @@ import {
   type PolicySet,
 } from "../../../packages/readers/src/contract.ts";
 import { good } from "../../../packages/core/src/wire/mod.ts";
+import { openReady } from "../../../packages/gate/src/server/policy/contracts.ts";
 import { compile, judge, openPack } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
 import { withGenerated } from "../../support/generated.ts";
@@ -162,10 +163,7 @@ async function expectedPage(name: string, page: string): Promise<string> {
 
 function compileBlock(text: string): ReturnType<typeof compileContracts> {
   if (!text.includes("mandate:")) return compileContracts([{ name: "page", text }], { open: openPack });
-  return compileMandate({ name: "mandate.yaml", text }, (name) => {
-    const pack = openPack(name);
-    return pack.ok ? pack : good({ name, text: read(name) });
-  });
+  return compileMandate({ name: "mandate.yaml", text }, (name) => openReady(name) ?? good({ name, text: read(name) }));
 }
 
 function assertBlocksCompile(page: string): void {

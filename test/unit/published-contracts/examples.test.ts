@@ -20,6 +20,7 @@ import {
   type Decision,
 } from "../../../packages/readers/src/contract.ts";
 import { good } from "../../../packages/core/src/wire/mod.ts";
+import { openReady } from "../../../packages/gate/src/server/policy/contracts.ts";
 import { openPack, request } from "../../support/contract-kit.ts";
 
 const root = new URL("../../../", import.meta.url);
@@ -29,10 +30,10 @@ function compiled(name: string): PolicySet {
   const source = { name, text: read(name) };
   const result = name.startsWith("contracts/")
     ? compileContracts([source], { open: openPack })
-    : compileMandate(source, (file) => {
-        const pack = openPack(file);
-        return pack.ok ? pack : good({ name: file, text: read(posix.join(posix.dirname(name), file)) });
-      });
+    : compileMandate(
+        source,
+        (file) => openReady(file) ?? good({ name: file, text: read(posix.join(posix.dirname(name), file)) }),
+      );
   if (!result.ok) assert.fail(result.problem.map(renderDiagnostic).join("\n\n"));
   return result.value;
 }

@@ -12,7 +12,8 @@ import { suite, test } from "node:test";
 import { parse } from "yaml";
 import { compileMandate, renderDiagnostic, type PolicySet } from "../../../packages/readers/src/contract.ts";
 import { good } from "../../../packages/core/src/wire/mod.ts";
-import { compile, judge, openPack, readReady } from "../../support/contract-kit.ts";
+import { openReady } from "../../../packages/gate/src/server/policy/contracts.ts";
+import { compile, judge, readReady } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
 
 interface Rule {
@@ -143,8 +144,9 @@ function verdicts(host: string, policySet: PolicySet): Readonly<Record<string, s
 /** The contract under a mandate that sets one of its limits. */
 function withLimit(host: string, limit: string): PolicySet {
   const text = `mandate: m\ncontracts: [${host}.yaml]\nlimits:\n  ${host}: { ${limit} }\n`;
-  const compiled = compileMandate({ name: "mandate.yaml", text }, (name) =>
-    name === `${host}.yaml` ? good({ name, text: textOf(host) }) : openPack(name),
+  const compiled = compileMandate(
+    { name: "mandate.yaml", text },
+    (name) => openReady(name) ?? good({ name, text: textOf(host) }),
   );
   if (!compiled.ok) assert.fail(compiled.problem.map(renderDiagnostic).join("\n"));
   return compiled.value;

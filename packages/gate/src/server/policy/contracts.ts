@@ -33,9 +33,9 @@ export async function loadContracts(
       : isContract(source.text)
         ? compileContracts([source], {
             ...options,
-            open: (name) => openRelative(file, readyPack(name) === undefined ? relative(dirname(called), name) : name),
+            open: (name) => openReady(name) ?? openRelative(file, relative(dirname(called), name)),
           })
-        : compileMandate(source, (name) => openRelative(file, name), options),
+        : compileMandate(source, (name) => openReady(name) ?? openRelative(file, name), options),
   );
   const problems = compiled.ok ? await wrongExamples(compiled.value) : compiled.problem;
   if (compiled.ok && problems.length === 0) return compiled;
@@ -107,8 +107,6 @@ async function readSource(file: string): Promise<SourceFile> {
  * contain a path of this machine.
  */
 function openRelative(mandate: string, name: string): Result<SourceFile, string> {
-  const pack = openReady(name);
-  if (pack !== undefined) return pack;
   if (isAbsolute(name)) {
     const relativePath = relative(dirname(mandate), name).replaceAll("\\", "/");
     return bad(
@@ -129,7 +127,7 @@ export function openReady(name: string): Result<SourceFile, string> | undefined 
   try {
     return good({ name, text: decode(readFileSync(new URL(`../../../../../contracts/${path}`, import.meta.url))) });
   } catch {
-    return bad("there is no ready pack of this name");
+    return bad("the gate has no pack with this name");
   }
 }
 

@@ -44,8 +44,8 @@ export class Workspace {
       kind === "pack"
         ? compileContracts([contractOfPack(source), source])
         : kind === "contract"
-          ? compileContracts([source], { open: (name) => this.#beside(uri, name) })
-          : compileMandate(source, (name) => this.#beside(uri, name));
+          ? compileContracts([source], { open: (name) => openReady(name) ?? this.#beside(uri, name) })
+          : compileMandate(source, (name) => openReady(name) ?? this.#beside(uri, name));
     if (!compiled.ok) return compiled.problem;
     this.#inForce.set(uri, compiled.value);
     return [];
@@ -53,8 +53,6 @@ export class Workspace {
 
   /** A contract of a mandate: the version in the editor, else the version on disk. Files are named by their URIs. */
   #beside(mandate: string, name: string): Result<SourceFile, string> {
-    const ready = openReady(name);
-    if (ready !== undefined) return ready;
     const uri = besideUri(mandate, name);
     if (uri === undefined) return bad("the mandate is not saved yet");
     const open = this.#open(uri);
