@@ -5,7 +5,8 @@ import { isVerdict, type Verdict } from "../../packages/core/src/wire/mod.ts";
 import type { Call } from "./calls.ts";
 import { startDatabase, whyNoPostgres } from "./postgres.ts";
 import { writePolicies, type Language, type Wanted } from "./policies.ts";
-import { freePort, launch, type Server } from "./server.ts";
+import { freePort } from "../../test/support/free-port.ts";
+import { launch, type Server } from "./server.ts";
 import { cerbosBinary, opaBinary, python, versions } from "./setup.ts";
 
 /** A request in a peer's own format. */

@@ -5,9 +5,10 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { test, type TestContext } from "node:test";
+import { freePort } from "../support/free-port.ts";
 import { control } from "../support/controls/control.ts";
 import { root, temporaryFolder } from "../support/gate.ts";
-import { freePort, ownEnvironment } from "../support/page-commands.ts";
+import { ownEnvironment } from "../support/page-commands.ts";
 import { eventually } from "../support/patience.ts";
 
 interface Started {
@@ -17,7 +18,7 @@ interface Started {
 
 /** Starts a gate by a command. If a part of it still runs at the end of the test, it ends then. */
 async function started(t: TestContext, program: string, words: readonly string[]): Promise<Started> {
-  const port = await freePort();
+  const port = String(await freePort());
   const env = {
     ...ownEnvironment(),
     SVC_PORT: port,

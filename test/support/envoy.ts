@@ -5,9 +5,9 @@ import { createServer, request as send, type IncomingHttpHeaders } from "node:ht
 import { connect } from "node:net";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { freePort } from "./free-port.ts";
 import { listenLocally } from "../../packages/agent/src/listening.ts";
 import { atEnd, key, root, temporaryFolder } from "./gate.ts";
-import { freePort } from "./mcp/sdk.ts";
 
 const program = join(root, "adapters", "conformance", "envoy", ".venv", "bin", "envoy");
 

@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
 import { lstatSync, readdirSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 
 /**
@@ -169,14 +167,6 @@ export function ownEnvironment(): Readonly<Record<string, string | undefined>> {
 /** Returns whether such a program is on this machine. Without it the step only reads the command. */
 export function hasProgram(name: string): boolean {
   return spawnSync("sh", ["-c", `command -v ${name}`]).status === 0;
-}
-
-export async function freePort(): Promise<string> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return String(port);
 }
 
 /** Returns a folder's size on disk, without the compiled code that a gate stores there. */

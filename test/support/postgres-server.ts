@@ -1,5 +1,5 @@
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
-import { randomBytes, randomInt } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import {
   chownSync,
@@ -15,11 +15,11 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
+import { freePort } from "./free-port.ts";
 import { descendantsOf, killProcess } from "./processes.ts";
 
 /** A PostgreSQL server for one test: real binaries from npm, on loopback, with its data in a temporary folder. */
@@ -441,25 +441,5 @@ function copyMoving(from: string, to: string): void {
       // The file disappeared between listing and copying.
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     }
-  }
-}
-
-/**
- * Returns a port of 127.0.0.1 that nobody uses now, from outside the range of ports that the system assigns. A server
- * that is stopped for a while therefore finds it free again.
- */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(20_000, 32_768);
-    const server = createServer().listen(port, "127.0.0.1");
-    try {
-      await once(server, "listening");
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") continue;
-      throw error;
-    }
-    server.close();
-    await once(server, "close");
-    return port;
   }
 }

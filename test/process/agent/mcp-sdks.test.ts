@@ -6,11 +6,11 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import { freePort } from "../../support/free-port.ts";
 import { ask, startGate } from "../../support/gate.ts";
 import {
   connect,
   everything,
-  freePort,
   sdkServer,
   startListener,
   throughProxy,

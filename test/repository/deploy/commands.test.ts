@@ -19,18 +19,11 @@ import {
 import { dirname, join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { parse, parseAllDocuments } from "yaml";
+import { freePort } from "../../support/free-port.ts";
 import { readSigningKeys } from "../../../packages/gate/src/ledger/signing/mod.ts";
 import { control } from "../../support/controls/control.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
-import {
-  commandsOf,
-  freePort,
-  hasProgram,
-  Shell,
-  strangers,
-  type Step,
-  type Steps,
-} from "../../support/page-commands.ts";
+import { commandsOf, hasProgram, Shell, strangers, type Step, type Steps } from "../../support/page-commands.ts";
 
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const page = read("docs/guides/deploy.md");
@@ -81,7 +74,7 @@ const textIn = (file: string): string => readFileSync(file, "utf8");
 
 async function newMachine(t: TestContext): Promise<Machine> {
   const folder = temporaryFolder(t);
-  const port = await freePort();
+  const port = String(await freePort());
   for (const each of ["opt", "etc/systemd/system", "srv", "var/lib", "var/cache", "home"])
     mkdirSync(join(folder, each), { recursive: true });
   const folders = ["/opt/", "/etc/", "/srv/", "/var/lib/", "/var/cache/"].map(

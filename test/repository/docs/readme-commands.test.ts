@@ -7,10 +7,10 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { freePort } from "../../support/free-port.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
 import {
   commandsOf,
-  freePort,
   hasProgram,
   megabytesIn,
   Shell,
@@ -94,7 +94,7 @@ suite("the commands of README.md in a shell", { tags: ["first-use-11", "first-us
   });
 
   test("each command of README.md runs in order, with the key of the first start", { skip: noShell() }, async (t) => {
-    const port = await freePort();
+    const port = String(await freePort());
     const shell = new Shell(t, newClone(t), [["127.0.0.1:8787", `127.0.0.1:${port}`]], { SVC_PORT: port });
     for (const command of commandsOf(page)) await steps[command]?.(shell, command);
     await shell.stop();

@@ -7,9 +7,10 @@ import assert from "node:assert/strict";
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { before, suite, test, type TestContext } from "node:test";
+import { freePort } from "../../support/free-port.ts";
 import { control } from "../../support/controls/control.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
-import { fencedBlocks, freePort, hasProgram, Shell, splitScript } from "../../support/page-commands.ts";
+import { fencedBlocks, hasProgram, Shell, splitScript } from "../../support/page-commands.ts";
 import { newFolder } from "../../support/ledger-fixture.ts";
 import { ShownPage } from "../../support/shown-page.ts";
 import { trackedPaths } from "../../support/tracked.ts";
@@ -250,7 +251,7 @@ async function makeLedger(): Promise<void> {
   const entry = join(root, "bin", "svc-gate.mjs");
   writeFileSync(join(made.programs, "svc-gate"), `#!/bin/sh\nexec node '${entry}' "$@"\n`, { mode: 0o755 });
   const folder = newFolder();
-  const port = await freePort();
+  const port = String(await freePort());
   const shell = shellIn({ after: () => undefined }, folder, port);
   writeFileSync(join(folder, "contract.yaml"), contract);
   writeFileSync(join(folder, "mandate.yaml"), mandate);
@@ -282,7 +283,7 @@ async function newScene(t: TestContext): Promise<Scene> {
   writeFileSync(join(folder, "contract.yaml"), contract);
   writeFileSync(join(folder, "mandate.yaml"), mandate);
   copyLedger(folder);
-  const port = await freePort();
+  const port = String(await freePort());
   const url = `http://127.0.0.1:${port}`;
   return { shell: shellIn(t, folder, port), folder, url, env: { SVC_GATE: url } };
 }

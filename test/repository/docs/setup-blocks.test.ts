@@ -9,9 +9,10 @@ import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { freePort } from "../../support/free-port.ts";
 import { control } from "../../support/controls/control.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
-import { fencedBlocks, freePort, Shell, splitScript } from "../../support/page-commands.ts";
+import { fencedBlocks, Shell, splitScript } from "../../support/page-commands.ts";
 import { noTerminal, paste, type Typed } from "../../support/terminal.ts";
 
 interface Host {
@@ -99,7 +100,7 @@ function programs(t: TestContext, file: string): string {
 }
 
 async function newMachines(t: TestContext): Promise<Machines> {
-  const port = await freePort();
+  const port = String(await freePort());
   const url = `http://127.0.0.1:${port}`;
   const server = temporaryFolder(t);
   for (const name of ["mandate.yaml", "contracts"]) cpSync(join(root, name), join(server, name), { recursive: true });

@@ -7,9 +7,10 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { freePort } from "../../support/free-port.ts";
 import { control } from "../../support/controls/control.ts";
 import { root, temporaryFolder } from "../../support/gate.ts";
-import { freePort, hasProgram, Shell, splitScript } from "../../support/page-commands.ts";
+import { hasProgram, Shell, splitScript } from "../../support/page-commands.ts";
 
 const pages = ["tutorial.md", "faq.md"].map((name) => join(root, "docs", name));
 
@@ -58,7 +59,7 @@ function newClone(t: TestContext): string {
 }
 
 async function newShell(t: TestContext): Promise<Shell> {
-  const port = await freePort();
+  const port = String(await freePort());
   return new Shell(t, newClone(t), [["127.0.0.1:8787", `127.0.0.1:${port}`]], { SVC_PORT: port });
 }
 

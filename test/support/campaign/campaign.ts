@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { freePort } from "../free-port.ts";
 import { bounds } from "../../../packages/gate/src/ledger/store/postgres/session.ts";
 import { apiKey } from "../gate-process.ts";
-import { freePort } from "../postgres-server.ts";
 import { mutatedEnvironment } from "../mutation/sources.ts";
 import { planted, type Bug } from "./bugs.ts";
 import { Load } from "./clients.ts";

@@ -1,12 +1,12 @@
 /** Cases of the proxy over stdio. Each can also run on a proxy with a planted defect, and must then fail. */
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import { freePort } from "../free-port.ts";
 import { atEnd } from "../gate.ts";
 import {
   newerMeta,
@@ -54,19 +54,10 @@ async function badGate(
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** A port that was free a moment ago. */
-async function closedPort(): Promise<string> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return `http://127.0.0.1:${port}`;
-}
-
 const unreached =
   (answer: Parameters<typeof badGate>[1] | "closed", reason: RegExp): Run =>
   async (t, options) => {
-    const url = answer === "closed" ? await closedPort() : await badGate(t, answer);
+    const url = answer === "closed" ? `http://127.0.0.1:${await freePort()}` : await badGate(t, answer);
     const env = answer === "hang" ? { SVC_TIMEOUT: "2" } : {};
     const proxy = await startProxy(t, { ...options, url, env });
     isRefused(await proxy.call("pay", { amount: 5 }), reason);

@@ -1,9 +1,7 @@
 /** Clients of both generations of the official SDK, and what they see of a server with or without the proxy. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { createRequire } from "node:module";
-import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -127,15 +125,6 @@ export async function startListener(
     void closed.then(() => reject(new Error(`it ended before it listened:\n${output}`)));
   });
   return { address, output: () => output };
-}
-
-/** A port that was free a moment ago, for a server that cannot choose one. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
 }
 
 export const proxyKey = "a-key-of-the-proxy-itself";

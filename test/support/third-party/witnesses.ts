@@ -1,8 +1,9 @@
 import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
-import { connect, createServer, type AddressInfo } from "node:net";
+import { connect } from "node:net";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { freePort } from "../free-port.ts";
 import { publicBytes, signatureTypes, verifierKey } from "../../../packages/core/src/record/tree/note.ts";
 import { temporaryFolder } from "../gate.ts";
 import { needPrograms, runProgram, startProgram } from "./programs.ts";
@@ -24,14 +25,6 @@ export interface KnownLog {
 export type StartWitness = (t: TestContext, log: KnownLog) => Promise<RunningWitness | undefined>;
 
 const address = "127.0.0.1";
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, address, resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 /** It prints that it listens a moment before it does. */
 async function untilReached(port: number): Promise<void> {
