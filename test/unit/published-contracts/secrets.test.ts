@@ -1,26 +1,25 @@
 /**
- * Goal: the contracts files, git and email close the same paths for secrets. Each has its own copy of the list,
- * because patterns are literals. Method: each path of one list goes through every tool that reads, writes, moves,
+ * Goal: the contracts files, git and email close the same paths for secrets. All take the names of the
+ * ready pack `places`. Method: each path of one list goes through every tool that reads, writes, moves,
  * commits or attaches a file. Control: sample files and ordinary names pass.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { before, suite, test } from "node:test";
-import { compileContracts, loadFunctions, type PolicySet } from "../../../packages/readers/src/contract.ts";
-import { judge } from "../../support/contract-kit.ts";
+import { loadFunctions, type PolicySet } from "../../../packages/readers/src/contract.ts";
+import { compile, judge, readReady } from "../../support/contract-kit.ts";
 
 const secrets = `
   .env .env.local .ENV.Prod .envrc prod.env deploy/db.env .dev.vars .dev.vars.staging .env/prod .envs/.local/.db .env.d/x
   .netrc _netrc .npmrc .pypirc .pgpass pgpass.conf .my.cnf .mylogin.cnf .git-credentials .htpasswd .dockercfg .vault-token
   .s3cfg .boto .databrickscfg .sentryclirc .msmtprc .fetchmailrc .ftpconfig .terraformrc terraform.rc .rclone.conf
   rclone.conf .vault_pass .vault_pass.txt .vault-pass .ansible_vault_pass kubeconfig kubeconfig.yml kubeconfig.yaml
-  kubeconfig.json prod.kubeconfig id_rsa id_rsa.pub id_dsa id_ecdsa id_ed25519 ssh_host_rsa_key
+  kubeconfig.json prod.kubeconfig id_rsa id_dsa id_ecdsa id_ed25519 ssh_host_rsa_key
   application_default_credentials.json client_secret.json client_secret_1.json service-account.json
   service-account-prod.json service_account.json app-firebase-adminsdk-x.json a.pem a.key a.p12 a.pfx a.pkcs12 a.p8 a.pk8
   a.ppk a.jks a.keystore a.keytab a.agekey a.kdb a.kdbx a.ovpn terraform.tfstate terraform.tfstate.backup .bash_history
   .zsh_history .psql_history .mysql_history .python_history .node_repl_history .irb_history .ssh .ssh/config .aws/config
   .azure/x .oci/config .aliyun/config.json .kube/config .docker/config.json .gnupg/x .password-store/x.gpg .gem/credentials
-  .chef/x .subversion/auth/x .terraform/x .config/gcloud/x .config/gh/hosts.yml .config/op/config .config/rclone/x
+  .chef/x .subversion/auth/x .terraform/terraform.tfstate .config/gcloud/x .config/gh/hosts.yml .config/op/config .config/rclone/x
   .config/sops/age/x .config/doctl/config.yaml .cargo/credentials .cargo/credentials.toml .m2/settings.xml
   .m2/settings-security.xml .gradle/gradle.properties .bundle/config .composer/auth.json .streamlit/secrets.toml
   .huggingface/token .vscode/sftp.json`
@@ -63,11 +62,9 @@ suite("paths of secrets", () => {
 
   before(async () => {
     for (const name of ["files", "git", "email"]) {
-      const text = readFileSync(new URL(`../../../contracts/${name}.yaml`, import.meta.url), "utf8");
-      const compiled = compileContracts([{ name, text }]);
-      assert.ok(compiled.ok);
-      await loadFunctions(compiled.value);
-      contracts.set(name, compiled.value);
+      const compiled = compile(readReady(name));
+      await loadFunctions(compiled);
+      contracts.set(name, compiled);
     }
   });
 

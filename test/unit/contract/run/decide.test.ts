@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
 import { isStricter, isVerdict, verdicts, type Verdict } from "../../../../packages/core/src/wire/mod.ts";
-import { compile, contractText, judge, snapshot, type Call } from "../../../support/contract-kit.ts";
+import { compile, contractText, judge, snapshot, type Call, type Parts } from "../../../support/contract-kit.ts";
 import { control } from "../../../support/controls/control.ts";
 import { randomRuns } from "../../../support/random-test.ts";
 import { sentencesOf } from "../../../support/sentences.ts";
@@ -243,6 +243,43 @@ suite("an error of evaluation is a BLOCK that names the rule and the cause", () 
     const decision = judge(compile(contractText({ rules: rules(block, rule("x", erring, "ALLOW")) })));
     assert.deepEqual([decision.rule, decision.final, decision.errors.map(([name]) => name)], ["c.b", true, ["c.x"]]);
     assert.deepEqual(decision.fired, ["c.b"]);
+  });
+});
+
+suite("a refusal without a reason of its own says what is false in each rule that could allow the call", () => {
+  const small = rule("small", "input.n < 10 && input.s == 'y'", "ALLOW");
+  const reasonOf = (parts: Parts, call: Call = {}): string => judge(compile(contractText(parts)), call).reason;
+
+  test("it names the first part that is false, and a part of a name that `let` gives", () => {
+    const parts = { rules: rules(small), otherwise: "BLOCK" };
+    says("the second part", reasonOf(parts));
+    says("the first part", reasonOf(parts, { input: { n: 10, s: "y" } }));
+    says("a person decides", reasonOf({ ...parts, otherwise: "ESCALATE" }));
+    const named = rules(rule("named", "fits", "ALLOW"));
+    says(
+      "a name of let",
+      reasonOf({ let: "{ fits: 'input.n == 1 && input.s == \"y\"' }", rules: named, otherwise: "BLOCK" }),
+    );
+    assert.equal(judge(compile(contractText(parts)), { input: { n: 9, s: "y" } }).verdict, "ALLOW", "positive control");
+  });
+
+  test("it names three rules and counts the others, without those that observe or do not allow", () => {
+    const allowing = [1, 2, 3, 4, 5].map((n) => rule(`r${n}`, `input.n == ${n * 100}`, "ALLOW"));
+    const others = [
+      rule("b", "input.n == 7", "BLOCK"),
+      rule("o", "input.n == 8", "ALLOW").replace("{", "{ mode: observe,"),
+    ];
+    says("five rules", reasonOf({ rules: rules(...others, ...allowing), otherwise: "BLOCK" }));
+    says("no rule", reasonOf({ rules: rules(...others), otherwise: "BLOCK" }));
+    says(
+      "a long condition",
+      reasonOf({ rules: rules(rule("r", `input.s == '${"y".repeat(200)}'`, "ALLOW")), otherwise: "BLOCK" }),
+    );
+  });
+
+  test("a reason that the contract gives stays as it is", () => {
+    const otherwise = "{ verdict: BLOCK, reason: not today }";
+    assert.equal(reasonOf({ rules: rules(small), otherwise }), "Svc: not today");
   });
 });
 

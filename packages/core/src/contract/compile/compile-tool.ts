@@ -10,6 +10,7 @@ import type { Span } from "../text/diagnostic.ts";
 import type { Facts } from "../check/facts.ts";
 import { planCondition, type EvaluationContext } from "../plan/plan.ts";
 import { checkReason, planReason, type Reason } from "../check/reason.ts";
+import { withMisses, type AllowingRule } from "./misses.ts";
 import type { ReasonSyntax } from "../text/reason.ts";
 import type { Mismatch, Validator } from "../schema/schema.ts";
 import type { Scope } from "../check/scope.ts";
@@ -107,6 +108,8 @@ export class ToolCompiler {
   /** The counter reads of its conditions and reasons. */
   readonly reads: Map<string, MembershipQuery[]> = new Map();
   cost: number = 0;
+  /** The rules so far that can allow a call. */
+  readonly #allowing: AllowingRule[] = [];
 
   constructor(contract: string, tool: string, scope: Scope) {
     this.#contract = contract;
@@ -167,8 +170,10 @@ export class ToolCompiler {
     this.#note([core], observed);
     this.pin(terms);
     const { reason, shows } = this.#reason(document.reason, whenTrue, { scope, observed });
+    const id = `${this.#contract}.${name}`;
+    if (verdict === "ALLOW" && !observed) this.#allowing.push({ id, when: core });
     return {
-      id: `${this.#contract}.${name}`,
+      id,
       span,
       when: core,
       fires: this.#planIfValid(core),
@@ -187,13 +192,18 @@ export class ToolCompiler {
     for (const name of pinnedCounters(this.#contract, terms)) if (!this.reads.has(name)) this.reads.set(name, []);
   }
 
+  /** To be called after the rules: without a reason of its own, a refusal says why no rule allows the call. */
   otherwise(document: OutcomeDocument | undefined, facts: Facts): CheckedReason {
+    const { verdict = "BLOCK", reason } = document ?? {};
     const fallback = {
       ALLOW: `allowed; no rule in contract "${this.#contract}" applies`,
       ESCALATE: `${this.#contract} leaves ${this.#tool} to a person if no rule decides`,
       BLOCK: `${this.#contract} refuses ${this.#tool} unless a rule allows it`,
-    }[document?.verdict ?? "BLOCK"];
-    return this.#reason(document?.reason ?? [fallback], facts, { scope: this.#scope, observed: false });
+    }[verdict];
+    const said = this.#reason(reason ?? [fallback], facts, { scope: this.#scope, observed: false });
+    if (reason !== undefined || verdict === "ALLOW" || this.#scope.report.size > 0) return said;
+    for (const { when } of this.#allowing) this.cost += worstCost(when);
+    return { ...said, reason: withMisses(fallback, this.#allowing) };
   }
 
   #reason(
