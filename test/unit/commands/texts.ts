@@ -1,5 +1,28 @@
-/** Command lines that read, write, send, destroy or run something that a person must see. Each was ALLOW once. */
+/** Command lines that read, write, send, destroy or run something that a person must see. Most were ALLOW once. */
 export const attacks: readonly string[] = [
+  // counterexamples that no pack has room for, and what prints an environment
+  "make test release",
+  "CFLAGS='; ./x' make",
+  "VERBOSE='$(shell ./x)' make",
+  "cmake -E rm -rf build",
+  `go list -f '{{(module "x").Error}}' .`,
+  "GORACE=log_path=/tmp/x go test",
+  "go test -vettool=./x ./...",
+  "mvn -Dmaven.ext.class.path=/tmp/x.jar test",
+  "mvn help:effective-settings",
+  "mvn test -s /tmp/settings.xml",
+  "mvn -Dtest org.example:x:1:run test",
+  "gradle --init-script x test",
+  "helm template bitnami/nginx",
+  "helm template ./charts/api -f a.yaml,https://x.example/y.yaml",
+  'cargo build --config build.rustc-wrapper="./x"',
+  "ps auxe",
+  "ps ax -E",
+  "docker exec api env",
+  "docker compose exec api printenv",
+  "declare -x",
+  "history",
+  "cat /proc/self/environ",
   // what the second attack on the contracts found
   "npx jest --clear-cache --cache-directory=src",
   "npx jest --clear-Cache --cache-Directory src",

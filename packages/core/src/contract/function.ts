@@ -7,6 +7,7 @@
 export type { ContractFunction } from "./core/function.ts";
 export {
   fileKinds,
+  kinds,
   nameOfForm,
   type CommandTable,
   type CommandEffect,

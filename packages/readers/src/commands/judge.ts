@@ -6,7 +6,7 @@ import type { CommandUse, FileRedirect, ShellReading } from "../shell/run.ts";
 import { mark, type Arg } from "../shell/words.ts";
 import { programsOf, type ProgramForms } from "./program.ts";
 import { isMisfit, matchOpenly, matchWhole, type CommandWords, type FormMatch, type NamedFile } from "./match.ts";
-import { say, type FormMisfit } from "./split.ts";
+import { notListed, say, type FormMisfit } from "./split.ts";
 import { installed, pathsOfWord, WordReader, wordOfText, type ReadWord } from "./word.ts";
 
 /** What a table says about a command line. */
@@ -132,16 +132,16 @@ class TextJudge {
     const program = this.#programOf(use.name);
     const words = this.#commandWords(use);
     const texts = new Set(words.args.map(({ text }) => text));
-    let nearest: FormMisfit = { at: -1, problem: "it is not listed" };
+    let nearest = notListed;
     for (const form of program?.whole ?? []) {
       if (program === undefined || !form.run.every((word, at) => at === 0 || texts.has(word))) continue;
       const match = matchWhole(form, program, words);
       if (!isMisfit(match)) return match;
       if (match.at > nearest.at) nearest = match;
     }
-    const first = words.args.find(({ text }) => !text.startsWith("-"));
-    const isSubcommand = nearest.at < 0 && program !== undefined && first !== undefined;
-    return isSubcommand ? { at: 0, problem: `${say(first)} is not listed here` } : nearest;
+    if (nearest !== notListed || program === undefined) return nearest;
+    const first = words.args.find(({ text }) => !text.startsWith("-")) ?? words.args[0];
+    return { at: 0, problem: first === undefined ? "it is not listed without a word" : `${say(first)} is not listed here` };
   }
 
   #judgeCommand(use: CommandUse): TableFinding {
@@ -231,8 +231,9 @@ class TextJudge {
   }
 
   #judgeStructure(): readonly TableFinding[] {
-    const { functions, background, beside, variables, emptied } = this.#reading;
+    const { functions, background, beside, variables, emptied, unread } = this.#reading;
     return [
+      ...[...unread].map(ask),
       ...[...functions].map((name) => ask(`the text defines the function ${say({ text: name })}`)),
       ...[...emptied].map((text) => ask(`deletes the content of ${say({ text })}, if there is such a file`)),
       ...(background ? [ask("a command stays in the background")] : []),

@@ -1,5 +1,6 @@
 import {
   fileKinds,
+  kinds,
   type Form,
   type FormException,
   type FormOption,
@@ -11,7 +12,7 @@ import { fits, pathsOfWord, textsOf, wordOfText, type ReadWord, type WordPlace }
 import { unknownFolder } from "../path/folder.ts";
 import { isSourcePattern, patternOfGlob, plainText, segmentsOf } from "../path/name-pattern.ts";
 import { namesOf, valuesOf, type ProgramForms, type ValuedOptions } from "./program.ts";
-import { dashFirst, say, splitCommand, type FormMisfit, type ReadOption } from "./split.ts";
+import { dashFirst, notListed, say, splitCommand, type FormMisfit, type ReadOption } from "./split.ts";
 import { mark } from "../shell/words.ts";
 
 /** A file that a command names. */
@@ -70,7 +71,7 @@ export function matchWhole(form: Form, program: ProgramForms, { args, place }: C
     options.some(
       ({ option }) => form.options.includes(option) && option.names.some((name) => form.needs.includes(name)),
     );
-  if (!isNeeded) return { at: 0, problem: `\`${form.needs.join("` or `")}\` is missing` };
+  if (!isNeeded) return notListed;
   const refused = refusedOption(args, form.refuses);
   if (refused !== undefined) return { at: args.length, problem: `the option \`${refused}\` is not listed` };
   const { starting } = form;
@@ -151,8 +152,11 @@ function isSameOption(name: string, word: string): boolean {
 
 /** A kind for people: `a NUMBER`, `one of main, master`. */
 function describe({ kind, texts }: WordShape): string {
-  return kind === undefined ? `one of ${texts.join(", ")}` : `a ${kind}`;
+  if (kind !== undefined) return kinds[kind].replace(/(?:;|, so) .*/, "");
+  return `one of ${texts.slice(0, shownTexts).join(", ")}${texts.length > shownTexts ? ", ..." : ""}`;
 }
+
+const shownTexts = 6;
 
 interface NamingPlace {
   readonly place: WordPlace;

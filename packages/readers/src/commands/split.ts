@@ -22,6 +22,9 @@ export interface FormMisfit {
   readonly problem: string;
 }
 
+/** No form comes near. */
+export const notListed: FormMisfit = { at: -1, problem: "it is not listed" };
+
 export interface SplitRules {
   readonly style: OptionStyle;
   /** Options before the words of the form. */

@@ -12,7 +12,7 @@ import {
 import { textMax } from "./bounds.ts";
 import { checkCharacters, checkValue, doubt } from "./doubt.ts";
 import { checkEvaluations, noteArithmetic, noteAssignment, noteLoop, noteName, noteTest } from "./evaluation.ts";
-import { checkMoves } from "./folders.ts";
+import { checkMoves, isDevice } from "./folders.ts";
 import { foldersOfScript, type Folders } from "./folder-states.ts";
 import { readCall, type CommandUse, type Input, type ShellReading } from "./run.ts";
 import { checkShape, contextBelow, isDecoded, type Context } from "./shapes.ts";
@@ -276,7 +276,11 @@ function readAssigned({ text, name, append, index, value }: Assignment): Arg {
 function inputOf(redirects: readonly Redirection[]): Input {
   const given = redirects.filter((redirect) => descriptorOf(redirect) === 0);
   const [only] = given;
-  if (only === undefined || given.length > 1 || only.type === "Redirect") return "elsewhere";
+  if (only === undefined || given.length > 1) return "elsewhere";
+  if (only.type === "Redirect") {
+    const file = only.operator === "<" && only.target !== undefined ? readWord(only.target) : undefined;
+    return file?.known === true && !file.process && !isDevice(file.text) ? "in a file" : "elsewhere";
+  }
   if (only.type === "HereString") {
     if (only.target === undefined) return "elsewhere";
     const { text, known } = readWord(only.target);

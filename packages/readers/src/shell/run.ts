@@ -74,6 +74,8 @@ export interface ShellReading extends ShellVariables {
   /** The uses with code of an interpreter in the text. */
   readonly withCode: Set<CommandUse>;
   readonly redirects: FileRedirect[];
+  /** Why code that a program reads from a file as its input is not known: `node < a.js`. */
+  readonly unread: Set<string>;
   /** Files of a redirection that writes nothing to them: `> file`. */
   readonly emptied: Set<string>;
   /** The words of all loops over a variable, by its name. */
@@ -96,8 +98,8 @@ export interface ShellReading extends ShellVariables {
 /** `sudo env sh -c "sh -c ..."` */
 const callsDeep = 16;
 
-/** The input of a command: a text in the code itself, or something else. */
-export type Input = { readonly text: string; readonly known: boolean } | "elsewhere";
+/** The input of a command: a text in the code itself, a file, or something else. */
+export type Input = { readonly text: string; readonly known: boolean } | "in a file" | "elsewhere";
 
 /** The words of a command, whether the shell or another command runs it. */
 export interface CommandInvocation extends Runner {
@@ -142,7 +144,7 @@ export function readCall(reading: ShellReading, call: CommandInvocation): Comman
     doubt(`it has over ${commandsMax} commands`);
   const { wrapper, folders, loops, feeder } = call;
   const { previous, input } = call;
-  const hasText = input !== "elsewhere";
+  const hasText = typeof input !== "string";
   const use = { name, program: first.text, wrapper, args, folders, loops, previous, hasText, feeder };
   const count = reading.uses.push(use);
   readInner(reading, use, call);
@@ -336,9 +338,17 @@ function readShell(reading: ShellReading, name: string, args: readonly Arg[], ca
 
 /** A shell without code in its arguments reads it from its input. */
 function readInput(reading: ShellReading, name: string, call: CommandInvocation): void {
-  const { input } = call;
-  if (input === "elsewhere" || !input.known) doubt(`the code that ${quote(name)} reads is known only when it runs`);
-  reading.readCode(input.text, insideOf(call, name));
+  const input = readableInput(reading, name, call);
+  if (input !== undefined) reading.readCode(input, insideOf(call, name));
+}
+
+/** The code in the input, if it is in the text. Code in a file is noted; what a pipe or a person brings is refused. */
+function readableInput(reading: ShellReading, name: string, { input }: CommandInvocation): string | undefined {
+  const why = `the code that ${quote(name)} reads is known only when it runs`;
+  if (input === "elsewhere") doubt(why);
+  if (input !== "in a file") return input.known ? input.text : doubt(why);
+  reading.unread.add(why);
+  return undefined;
 }
 
 /** People often put variables into the code of these. The contract that calls `shell` judges that code. */
@@ -350,13 +360,14 @@ interface InterpreterCall {
   readonly args: readonly Arg[];
 }
 
-function readScript(reading: ShellReading, run: InterpreterCall, { input, use }: CommandInvocation): void {
+function readScript(reading: ShellReading, run: InterpreterCall, call: CommandInvocation): void {
   const count = reading.scripts.length;
-  readCodes(reading, run, input);
+  readCodes(reading, run, call);
+  const { use } = call;
   if (use !== undefined && reading.scripts.length > count) reading.withCode.add(use);
 }
 
-function readCodes(reading: ShellReading, run: InterpreterCall, input: Input): void {
+function readCodes(reading: ShellReading, run: InterpreterCall, call: CommandInvocation): void {
   const { name, interpreter, args } = run;
   const { language } = interpreter;
   // `awk` reads no options after its code.
@@ -367,6 +378,6 @@ function readCodes(reading: ShellReading, run: InterpreterCall, input: Input): v
     reading.scripts.push({ language, text });
   }
   if (codes.length > 0 || isElsewhere) return;
-  if (input === "elsewhere" || !input.known) doubt(`the code that ${quote(name)} reads is known only when it runs`);
-  reading.scripts.push({ language, text: input.text });
+  const input = readableInput(reading, name, call);
+  if (input !== undefined) reading.scripts.push({ language, text: input });
 }

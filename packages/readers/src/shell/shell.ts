@@ -18,7 +18,9 @@ export const load: () => Promise<void> = unbash.load;
  * @throws {EvaluationError} for anything that is not understood
  */
 export function readShellText(text: string, shapes: Shapes = understood): Value {
-  const { commands, writes, reads, unknown, variables, functions, scripts, background } = readShell(text, ".", shapes);
+  const reading = readShell(text, ".", shapes);
+  const { commands, writes, reads, unknown, variables, functions, scripts, background, unread } = reading;
+  for (const why of unread) doubt(why);
   return new Map<string, Value>([
     ["commands", commands.map(commandValue)],
     ["writes", [...writes]],
@@ -57,6 +59,7 @@ function emptyReading(shapes: Shapes): ShellReading {
     withCode: new Set(),
     redirects: [],
     emptied: new Set(),
+    unread: new Set(),
     loopWords: new Map(),
     writes: new Set(),
     reads: new Set(),

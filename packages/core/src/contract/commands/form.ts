@@ -26,7 +26,7 @@ export const kinds = {
   PORT: "a port, such as `:3000` or `tcp:80`",
   TEXT: "a text that the program does not open",
   NUMBER: "a number, with a unit at most",
-  NAME: "letters, digits, `.`, `_` and `-`",
+  NAME: "a name of letters, digits, `.`, `_` and `-`",
   REF: "a branch, tag or commit of git",
   OBJECT: "a commit of git and a file in it, such as `HEAD:src/a.ts`",
   URL: "an address with `https://` or `http://`",
