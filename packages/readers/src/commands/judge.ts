@@ -141,7 +141,10 @@ class TextJudge {
     }
     if (nearest !== notListed || program === undefined) return nearest;
     const first = words.args.find(({ text }) => !text.startsWith("-")) ?? words.args[0];
-    return { at: 0, problem: first === undefined ? "it is not listed without a word" : `${say(first)} is not listed here` };
+    return {
+      at: 0,
+      problem: first === undefined ? "it is not listed without a word" : `${say(first)} is not listed here`,
+    };
   }
 
   #judgeCommand(use: CommandUse): TableFinding {

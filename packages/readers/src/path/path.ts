@@ -116,7 +116,10 @@ const doubts: readonly (readonly [RegExp, string])[] = [
   [/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u034F\u115F\u1160\u2800\u3164\uFFA0]/u, "it has a control or invisible character"],
   [/\p{Cs}/u, "it has half a character"],
   [/^[A-Za-z]:[\\/]|^\\\\/, "it is a path of Windows, which is not read"],
-  [/[\\\u2216\u29F5\u29F9\uFF3C\uFE68]/, "it has a backslash, as paths of Windows have, or a character that looks like one"],
+  [
+    /[\\\u2216\u29F5\u29F9\uFF3C\uFE68]/,
+    "it has a backslash, as paths of Windows have, or a character that looks like one",
+  ],
   [/[\u2044\u2215\u29F8\uFF0F]/, "it has a character that looks like a slash"],
   [/[\u2024\u2025\uFE52\uFF0E]/, "it has a character that looks like a dot"],
   [/(?:^|\/)\.{1,2}(?:\/|$)/, "it has the segment `.` or `..`"],

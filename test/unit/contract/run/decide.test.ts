@@ -329,13 +329,13 @@ suite("properties of random contracts and calls", () => {
     t: fc.option(fc.constant("t"), { nil: undefined }),
     k: fc.integer({ min: 0, max: 4 }),
   });
-  type Parts = {
+  type RandomParts = {
     readonly rules: readonly { readonly when: string; readonly verdict: Verdict; readonly final: boolean }[];
     readonly otherwise: Verdict;
   };
 
   const counters = "{ k: { of: t, per: gate } }";
-  function text(from: Parts, name: string): string {
+  function text(from: RandomParts, name: string): string {
     const list = from.rules.map(({ when, verdict: reached, final }, at) =>
       rule(`r${at}`, when, reached, `r${at}`, final && reached === "BLOCK"),
     );
