@@ -68,7 +68,7 @@ const rows: readonly Row[] = [
   ["ALLOW", "git log main -- src"],
   ["ALLOW", "git -C sub log"],
   ["ESCALATE", "git log -C sub", "the option `-C` is not listed"],
-  ["ESCALATE", "git odd", "`odd` is not listed here"],
+  ["ESCALATE", "git odd", "`git odd`: it is not listed"],
   ["ALLOW", "npm run build -- --watch x"],
   ["ESCALATE", "npm run deploy", "`deploy` is not one of build, test"],
   ["ESCALATE", "npm run build --prefix /other", "the option `--prefix` is not listed"],

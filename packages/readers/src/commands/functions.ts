@@ -9,7 +9,7 @@ import {
   type Value,
 } from "../../../core/src/contract/function.ts";
 import { isWithin, mayGoUp, mayName, readNames, type NameList } from "../path/folder.ts";
-import { expandBraces, patternOfGlob, segmentsOf } from "../path/name-pattern.ts";
+import { expandBraces, patternOfGlob, plainText, segmentsOf } from "../path/name-pattern.ts";
 import { textMax } from "../shell/bounds.ts";
 
 const reader = library("the shell parser", async () => {
@@ -161,7 +161,11 @@ function textsOf(list: Value | undefined): readonly string[] {
   });
 }
 
+/** A path without a pattern is compared by its segments, and others letter by letter. */
 function costOfLists(paths: Value | undefined, names: Value | undefined): number {
-  const length = (list: Value | undefined): number => textsOf(list).reduce((sum, text) => sum + text.length + 1, 1);
-  return length(paths) * length(names);
+  const sum = (list: Value | undefined, weigh: (text: string) => number): number =>
+    textsOf(list).reduce((total, text) => total + weigh(text) + 1, 1);
+  const weighPath = (path: string): number =>
+    plainText(path) === undefined ? path.length : Math.ceil(path.length / 8);
+  return sum(paths, weighPath) * sum(names, (name) => name.length);
 }

@@ -1,4 +1,4 @@
-import { nameOfForm, type CommandTable, type CommandEffect } from "../../../core/src/contract/function.ts";
+import { nameOfForm, type CommandTable, type CommandEffect, type Form } from "../../../core/src/contract/function.ts";
 import type { Verdict } from "../../../core/src/wire/mod.ts";
 import { joinPath, unknownFolder } from "../path/folder.ts";
 import { escapePattern, expandBraces, isAnyName, plainText, segmentsOf } from "../path/name-pattern.ts";
@@ -83,9 +83,8 @@ class TextJudge {
       ...this.#reading.redirects.flatMap((redirect) => this.#judgeRedirect(redirect)),
     ];
     const does = new Set(findings.flatMap((finding) => [...finding.does]));
-    const worst = findings.reduce(stricter, { verdict: "ALLOW", reason: summary(does), form: "", does });
-    const { verdict, form } = worst;
-    const reason = verdict === "ALLOW" ? summary(does) : worst.reason;
+    const { verdict, form } = findings.reduce(stricter, { verdict: "ALLOW", reason: "", form: "", does });
+    const reason = verdict === "ALLOW" ? summary(does) : reasonOf(findings, verdict);
     const [reads, writes, lists, trees] = [this.#reads, this.#writes, this.#lists, this.#trees];
     return { verdict, reason, form, forms: this.#fitting, does, reads, writes, lists, trees };
   }
@@ -157,7 +156,7 @@ class TextJudge {
     if (isMisfit(match) || isUnknownFolder) this.#noteLoose(words.args, use.folders);
     else this.#noteMatch(match, use);
     if (use.name.includes("/")) this.#noteLoose([this.#words.read(programWord(use), use)], use.folders, [this.#reads]);
-    const [first, ...rest] = strict.map((each) => findingOf(each));
+    const [first, ...rest] = strict.toSorted((a, b) => detail(b.form) - detail(a.form)).map((each) => findingOf(each));
     if (first !== undefined) return rest.reduce(stricter, first);
     const isListed = program !== undefined;
     if (!isMisfit(match)) {
@@ -324,15 +323,34 @@ function rank({ verdict, does, form }: TableFinding): number {
   return strictness.indexOf(verdict) * 4 + (does.has("destroys") ? 2 : 0) + (form === "" ? 0 : 1);
 }
 
+/** The reasons of the findings that decide, losses first. A person who is asked once sees them all. */
+function reasonOf(findings: readonly TableFinding[], verdict: Verdict): string {
+  const worst = findings.filter((finding) => finding.verdict === verdict).toSorted((a, b) => rank(b) - rank(a));
+  const reasons = [...new Set(worst.map(({ reason }) => reason))];
+  const more = reasons.length > reasonsMax ? [`and ${reasons.length - reasonsMax} more`] : [];
+  return [...reasons.slice(0, reasonsMax), ...more].join("; ");
+}
+
+const reasonsMax = 3;
+
+/** A form that says more about the command gives the reason. */
+function detail({ run, marked, any }: Form): number {
+  return run.length * 2 + (marked.length > 0 || any !== undefined ? 1 : 0);
+}
+
+function isSubcommand<T extends { readonly text: string }>(word: T | undefined): word is T {
+  return word !== undefined && /^[a-z][\w-]{0,30}$/.test(word.text);
+}
+
 function ask(reason: string): TableFinding {
   return { verdict: "ESCALATE", reason, form: "", does: new Set() };
 }
 
 function askAboutUnlisted({ name, args }: CommandUse, problem: string, isListed: boolean): TableFinding {
   const [first] = args;
-  const label =
-    isListed && first !== undefined && /^[a-z][\w-]{0,30}$/.test(first.text) ? `${name} ${first.text}` : name;
-  return ask(`${say({ text: label })}: ${problem}`);
+  if (!isListed || !isSubcommand(first)) return ask(`${say({ text: name })}: ${problem}`);
+  const rest = problem === `${say(first)} is not listed here` ? notListed.problem : problem;
+  return ask(`${say({ text: `${name} ${first.text}` })}: ${rest}`);
 }
 
 function findingOf({ form, words, option }: FormMatch): TableFinding {
@@ -344,7 +362,10 @@ function findingOf({ form, words, option }: FormMatch): TableFinding {
   });
   return {
     verdict: form.verdict,
-    reason: reason.trim().replace(/ {2,}/g, " "),
+    reason: reason
+      .replace(/ {2,}/g, " ")
+      .replace(/ ,/g, ",")
+      .replace(/[: ]+$/, ""),
     form: nameOfForm(form),
     does: form.does,
   };

@@ -71,7 +71,8 @@ export function matchWhole(form: Form, program: ProgramForms, { args, place }: C
     options.some(
       ({ option }) => form.options.includes(option) && option.names.some((name) => form.needs.includes(name)),
     );
-  if (!isNeeded) return notListed;
+  if (!isNeeded)
+    return form.run.length === 1 ? notListed : { at: 0, problem: `\`${form.needs.join("` or `")}\` is missing` };
   const refused = refusedOption(args, form.refuses);
   if (refused !== undefined) return { at: args.length, problem: `the option \`${refused}\` is not listed` };
   const { starting } = form;

@@ -279,7 +279,8 @@ function inputOf(redirects: readonly Redirection[]): Input {
   if (only === undefined || given.length > 1) return "elsewhere";
   if (only.type === "Redirect") {
     const file = only.operator === "<" && only.target !== undefined ? readWord(only.target) : undefined;
-    return file?.known === true && !file.process && !isDevice(file.text) ? "in a file" : "elsewhere";
+    const isFile = file?.known === true && !file.glob && !file.process && !isDevice(file.text);
+    return isFile ? { file: file.text } : "elsewhere";
   }
   if (only.type === "HereString") {
     if (only.target === undefined) return "elsewhere";

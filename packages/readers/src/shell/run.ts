@@ -74,7 +74,7 @@ export interface ShellReading extends ShellVariables {
   /** The uses with code of an interpreter in the text. */
   readonly withCode: Set<CommandUse>;
   readonly redirects: FileRedirect[];
-  /** Why code that a program reads from a file as its input is not known: `node < a.js`. */
+  /** Sentences about code that a program reads from a file as its input: `node < a.js`. */
   readonly unread: Set<string>;
   /** Files of a redirection that writes nothing to them: `> file`. */
   readonly emptied: Set<string>;
@@ -99,7 +99,7 @@ export interface ShellReading extends ShellVariables {
 const callsDeep = 16;
 
 /** The input of a command: a text in the code itself, a file, or something else. */
-export type Input = { readonly text: string; readonly known: boolean } | "in a file" | "elsewhere";
+export type Input = { readonly text: string; readonly known: boolean } | { readonly file: string } | "elsewhere";
 
 /** The words of a command, whether the shell or another command runs it. */
 export interface CommandInvocation extends Runner {
@@ -144,7 +144,7 @@ export function readCall(reading: ShellReading, call: CommandInvocation): Comman
     doubt(`it has over ${commandsMax} commands`);
   const { wrapper, folders, loops, feeder } = call;
   const { previous, input } = call;
-  const hasText = typeof input !== "string";
+  const hasText = input !== "elsewhere" && "text" in input;
   const use = { name, program: first.text, wrapper, args, folders, loops, previous, hasText, feeder };
   const count = reading.uses.push(use);
   readInner(reading, use, call);
@@ -344,10 +344,10 @@ function readInput(reading: ShellReading, name: string, call: CommandInvocation)
 
 /** The code in the input, if it is in the text. Code in a file is noted; what a pipe or a person brings is refused. */
 function readableInput(reading: ShellReading, name: string, { input }: CommandInvocation): string | undefined {
-  const why = `the code that ${quote(name)} reads is known only when it runs`;
-  if (input === "elsewhere") doubt(why);
-  if (input !== "in a file") return input.known ? input.text : doubt(why);
-  reading.unread.add(why);
+  if (input === "elsewhere" || ("text" in input && !input.known))
+    doubt(`the code that ${quote(name)} reads is known only when it runs`);
+  if ("text" in input) return input.text;
+  reading.unread.add(`${quote(name)} runs the code in ${quote(input.file)}, which may delete or send anything`);
   return undefined;
 }
 

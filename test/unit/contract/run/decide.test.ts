@@ -277,6 +277,23 @@ suite("a refusal without a reason of its own says what is false in each rule tha
     );
   });
 
+  test("what it costs to say so changes no verdict", () => {
+    const twice = "has(input.list) && input.list.exists(x, input.list.exists(y, x == y + 'q'))";
+    const list = Array.from({ length: 500 }, (_, at) => `${at}`);
+    const contract = compile(contractText({ rules: rules(rule("r", twice, "ALLOW")), otherwise: "ESCALATE" }));
+    const decision = judge(contract, { input: { n: 1, s: "x", list } });
+    assert.deepEqual([decision.verdict, decision.errors], ["ESCALATE", []]);
+    assert.match(decision.reason, /c\.r does not, because/);
+  });
+
+  test("what YAML escapes is not shown, and `false` says nothing", () => {
+    for (const when of ["input.s == '\\\\u00e9'", "false"])
+      assert.equal(
+        reasonOf({ rules: rules(rule("r", when, "ALLOW")), otherwise: "BLOCK" }),
+        "Svc: c refuses t unless a rule allows it: c.r does not",
+      );
+  });
+
   test("a reason that the contract gives stays as it is", () => {
     const otherwise = "{ verdict: BLOCK, reason: not today }";
     assert.equal(reasonOf({ rules: rules(small), otherwise }), "Svc: not today");

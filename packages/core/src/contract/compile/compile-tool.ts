@@ -10,7 +10,7 @@ import type { Span } from "../text/diagnostic.ts";
 import type { Facts } from "../check/facts.ts";
 import { planCondition, type EvaluationContext } from "../plan/plan.ts";
 import { checkReason, planReason, type Reason } from "../check/reason.ts";
-import { withMisses, type AllowingRule } from "./misses.ts";
+import { planMisses, type AllowingRule } from "./misses.ts";
 import type { ReasonSyntax } from "../text/reason.ts";
 import type { Mismatch, Validator } from "../schema/schema.ts";
 import type { Scope } from "../check/scope.ts";
@@ -58,6 +58,8 @@ export interface Route {
   readonly otherwiseReason: Reason;
   /** The expressions in that reason: if one cannot be evaluated, the verdict is BLOCK. */
   readonly otherwiseShows: readonly Core[];
+  /** Says why no rule allows the call, behind that reason. */
+  readonly misses: Reason | undefined;
   /** What an approval needs if no rule says more. */
   readonly terms: ApprovalTerms;
 }
@@ -192,18 +194,20 @@ export class ToolCompiler {
     for (const name of pinnedCounters(this.#contract, terms)) if (!this.reads.has(name)) this.reads.set(name, []);
   }
 
-  /** To be called after the rules: without a reason of its own, a refusal says why no rule allows the call. */
   otherwise(document: OutcomeDocument | undefined, facts: Facts): CheckedReason {
-    const { verdict = "BLOCK", reason } = document ?? {};
     const fallback = {
       ALLOW: `allowed; no rule in contract "${this.#contract}" applies`,
       ESCALATE: `${this.#contract} leaves ${this.#tool} to a person if no rule decides`,
       BLOCK: `${this.#contract} refuses ${this.#tool} unless a rule allows it`,
-    }[verdict];
-    const said = this.#reason(reason ?? [fallback], facts, { scope: this.#scope, observed: false });
-    if (reason !== undefined || verdict === "ALLOW" || this.#scope.report.size > 0) return said;
-    for (const { when } of this.#allowing) this.cost += worstCost(when);
-    return { ...said, reason: withMisses(fallback, this.#allowing) };
+    }[document?.verdict ?? "BLOCK"];
+    return this.#reason(document?.reason ?? [fallback], facts, { scope: this.#scope, observed: false });
+  }
+
+  /** To be called after the rules: says why no rule allows the call, if the contract does not say it itself. */
+  misses(document: OutcomeDocument | undefined): Reason | undefined {
+    const isSaid = document?.reason !== undefined || document?.verdict === "ALLOW";
+    if (isSaid || this.#scope.report.size > 0 || this.#allowing.length === 0) return undefined;
+    return planMisses(this.#allowing);
   }
 
   #reason(

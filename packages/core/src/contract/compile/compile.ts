@@ -434,6 +434,7 @@ class ContractCompiler {
       otherwise: otherwise?.verdict ?? "BLOCK",
       otherwiseReason: said.reason,
       otherwiseShows: said.shows,
+      misses: compiler.misses(otherwise),
       terms,
     };
     for (const [name, counter] of this.counters)

@@ -14,28 +14,29 @@ const namedMax = 3;
 /** How many characters of a condition a reason shows. */
 const shownMax = 120;
 
-/** Adds to a sentence, for each rule, the first part of its condition that is false. No rule's condition may be true. */
-export function withMisses(sentence: string, rules: readonly AllowingRule[]): Reason {
-  if (rules.length === 0) return () => sentence;
+/** Says of each rule which part of its condition is false. No rule's condition may be true. */
+export function planMisses(rules: readonly AllowingRule[]): Reason {
   const misses = rules.slice(0, namedMax).map(({ id, when }): Reason => {
     const isFalse = firstFalse(when);
-    return (context) => `${id} does not, because \`${isFalse(context)}\` is false`;
+    return (context) => `${id} does not${isFalse(context)}`;
   });
   const more = rules.length > namedMax ? [`and ${rules.length - namedMax} more do not`] : [];
-  return (context) => `${sentence}: ${[...misses.map((miss) => miss(context)), ...more].join("; ")}`;
+  return (context) => [...misses.map((miss) => miss(context)), ...more].join("; ");
 }
 
 /** The text of the first operand of `&&` that is false, in the order of evaluation. */
 function firstFalse(when: Core): Reason {
-  const parts = operands(when).map((part) => ({ isTrue: planCondition(part), text: textOf(part) }));
-  return (context) => (parts.find(({ isTrue }) => !isTrue(context)) ?? { text: textOf(when) }).text;
+  const parts = operands(when).map((part) => ({ isTrue: planCondition(part), because: because(part) }));
+  return (context) => parts.find(({ isTrue }) => !isTrue(context))?.because ?? "";
 }
 
 function operands(core: Core): readonly Core[] {
   return core.op === "and" ? [...operands(core.left), ...operands(core.right)] : [core];
 }
 
-function textOf({ span: { file, from, to } }: Core): string {
-  const text = file.text.slice(from, to).replaceAll(/\s+/g, " ");
-  return text.length > shownMax ? `${text.slice(0, shownMax)}…` : text;
+function because({ span: { file, from, to } }: Core): string {
+  const text = file.text.slice(from, to).replaceAll(/\s+/g, " ").replaceAll("`", "'");
+  // What YAML escapes is not what the author thinks of, and `false` says nothing.
+  if (/''|\\|^false$/.test(text)) return "";
+  return `, because \`${text.length > shownMax ? `${text.slice(0, shownMax)}...` : text}\` is false`;
 }

@@ -136,7 +136,9 @@ class VerdictAccumulator {
   readonly #errors: (readonly [string, string])[] = [];
   readonly #observed: Observation[] = [];
   #defect: unknown;
-  #winner: { readonly verdict: Verdict; readonly rule: string; readonly reason: string } | undefined;
+  #winner:
+    | { readonly verdict: Verdict; readonly rule: string; readonly reason: string; readonly misses?: Route["misses"] }
+    | undefined;
   #final = false;
 
   constructor(context: EvaluationContext) {
@@ -159,7 +161,8 @@ class VerdictAccumulator {
     if (any) return;
     const id = `${route.contract}.$otherwise`;
     try {
-      this.#add(route.otherwise, id, route.otherwiseReason(this.#context), route.otherwise === "BLOCK");
+      const reason = route.otherwiseReason(this.#context);
+      this.#add(route.otherwise, id, reason, route.otherwise === "BLOCK", route.misses);
     } catch (error) {
       this.fails(id, `the \`otherwise\` of ${route.contract} cannot be evaluated: ${evaluationMessage(error)}`, error);
     }
@@ -190,21 +193,32 @@ class VerdictAccumulator {
     this.#add("BLOCK", rule, why, true);
   }
 
-  #add(verdict: Verdict, rule: string, reason: string, final: boolean): void {
+  #add(verdict: Verdict, rule: string, reason: string, final: boolean, misses?: Route["misses"]): void {
     if (final && verdict === "BLOCK") this.#final = true;
     if (this.#winner === undefined || isStricter(verdict, this.#winner.verdict))
-      this.#winner = { verdict, rule, reason };
+      this.#winner = { verdict, rule, reason, misses };
+  }
+
+  /** Has a separate budget, too: a long sentence changes no verdict. */
+  #shown(misses: NonNullable<Route["misses"]>): string {
+    this.#context.steps = stepsMax;
+    try {
+      return `: ${misses(this.#context)}`;
+    } catch (error) {
+      this.#noteDefect(error);
+      return "";
+    }
   }
 
   decision(read: ReadonlyMap<string, string>): Decision {
-    const { verdict, rule, reason } = this.#winner ?? {
+    const { verdict, rule, reason, misses } = this.#winner ?? {
       verdict: "BLOCK",
       rule: "$route",
       reason: "no contract has a decision",
     };
     return {
       verdict,
-      reason: `Svc: ${reason}`,
+      reason: `Svc: ${reason}${misses === undefined ? "" : this.#shown(misses)}`,
       rule,
       final: this.#final,
       fired: this.#fired,
