@@ -237,6 +237,9 @@ const attacks: readonly Attack[] = [
   { what: "attributes that lead to a person's filter", steps: ["app/src/.gitattributes"], rules: ["runs-by-itself"] },
 ];
 
+/** The rules about names of the pack `places`, which know some of git's own, too. */
+const alsoKnown = ["runs-by-itself", "secrets-stay-closed"];
+
 suite("the real git runs nothing that the agent wrote", { skip: hasGit ? false : "git is not installed" }, () => {
   let policySet: PolicySet;
   before(async () => {
@@ -253,8 +256,7 @@ suite("the real git runs nothing that the agent wrote", { skip: hasGit ? false :
     });
 
     control(`positive control: without ${rules.join(" and ")}, git runs a command because of ${what}`, async () => {
-      // The rules about names of `places` know some of git's own, too.
-      const weak = await inForce(...new Set([...rules, "runs-by-itself", "secrets-stay-closed"]));
+      const weak = await inForce(...new Set([...rules, ...alsoKnown]));
       const srv = makeFolders();
       assert.equal(carryOut(weak, srv, steps), 0, "another rule is in the way");
       runGit(weak, srv);
@@ -263,7 +265,7 @@ suite("the real git runs nothing that the agent wrote", { skip: hasGit ? false :
   }
 
   test("git runs nothing in a bare repository that lacks one of its four parts", async () => {
-    const weak = await inForce("git-may-run-it");
+    const weak = await inForce("git-may-run-it", ...alsoKnown);
     for (const step of bare("app/bare")) {
       const srv = makeFolders();
       carryOut(
@@ -276,8 +278,8 @@ suite("the real git runs nothing that the agent wrote", { skip: hasGit ? false :
     }
   });
 
-  test("random sequences of calls trigger no canary, and many do without the rule", async (t) => {
-    const weak = await inForce("git-may-run-it");
+  test("random sequences of calls trigger no canary, and many do without the rules", async (t) => {
+    const weak = await inForce("git-may-run-it", ...alsoKnown);
     let woken = 0;
     let allowed = 0;
     for (let seed = 1; seed <= sequences; seed += 1) {
@@ -292,7 +294,7 @@ suite("the real git runs nothing that the agent wrote", { skip: hasGit ? false :
       if (hasRun()) woken += 1;
       for (const folder of [srv, open]) rmSync(folder, { recursive: true });
     }
-    t.diagnostic(`${allowed} allowed calls; without the rule ${woken} of ${sequences} sequences trigger the canary`);
+    t.diagnostic(`${allowed} allowed calls; without the rules ${woken} of ${sequences} sequences trigger the canary`);
     assert.ok(allowed > sequences * 5, `${allowed} allowed`);
     assert.ok(woken > sequences / 4, `${woken} woken`);
   });
