@@ -200,7 +200,7 @@ class VerdictAccumulator {
   }
 
   /** Has a separate budget, too: a long sentence changes no verdict. */
-  #shown(misses: NonNullable<Route["misses"]>): string {
+  #sayMisses(misses: NonNullable<Route["misses"]>): string {
     this.#context.steps = stepsMax;
     try {
       return `: ${misses(this.#context)}`;
@@ -218,7 +218,7 @@ class VerdictAccumulator {
     };
     return {
       verdict,
-      reason: `Svc: ${reason}${misses === undefined ? "" : this.#shown(misses)}`,
+      reason: `Svc: ${reason}${misses === undefined ? "" : this.#sayMisses(misses)}`,
       rule,
       final: this.#final,
       fired: this.#fired,
