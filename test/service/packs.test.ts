@@ -74,7 +74,7 @@ suite("a pack of commands", () => {
       mandate: "mandate: test\ncontracts: [contracts/desk.yaml]\n",
     });
     for (const [command, reason] of [
-      ["git push", '`git push`: `push` is not listed here; it was "git push"'],
+      ["git push", '`git push`: it is not listed; it was "git push"'],
       ["git 'a`b'", "`git`: `a'b` is not listed here; it was \"git 'a`b'\""],
       ["git 'x\nz'", "`git`: `x\\u000az` is not listed here; it was \"git 'x\\u000az'\""],
       [`git ${"x".repeat(120)}`, undefined],
