@@ -354,7 +354,9 @@ function askAboutUnlisted({ name, args }: CommandUse, problem: string, isListed:
 }
 
 function findingOf({ form, words, option }: FormMatch): TableFinding {
-  const reason = (form.reason ?? "").replace(/\{(word\.(\d+)|option|words)\}/g, (_, what: string, at: string) => {
+  const written = form.reason ?? "";
+  const shown = words.length === 0 ? written.replace(/: \{words\}$/, "") : written;
+  const reason = shown.replace(/\{(word\.(\d+)|option|words)\}/g, (_, what: string, at: string) => {
     if (what === "option") return option ?? "";
     if (what === "words") return words.map(say).join(" ");
     const word = words[Number(at) - 1];
@@ -362,10 +364,7 @@ function findingOf({ form, words, option }: FormMatch): TableFinding {
   });
   return {
     verdict: form.verdict,
-    reason: reason
-      .replace(/ {2,}/g, " ")
-      .replace(/ ,/g, ",")
-      .replace(/[: ]+$/, ""),
+    reason: reason.trim().replace(/ {2,}/g, " ").replace(/ ,/g, ","),
     form: nameOfForm(form),
     does: form.does,
   };
