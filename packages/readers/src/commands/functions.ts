@@ -8,7 +8,7 @@ import {
   type ContractFunction,
   type Value,
 } from "../../../core/src/contract/function.ts";
-import { isWithin, mayGoUp, mayName, readNames, type NameList } from "../path/folder.ts";
+import { isWithinFolder, mayGoUp, mayName, readNames, type NameList } from "../path/folder.ts";
 import { expandBraces, patternOfGlob, plainText, segmentsOf } from "../path/name-pattern.ts";
 import { textMax } from "../shell/bounds.ts";
 
@@ -132,7 +132,7 @@ export const commandFunctions: readonly ContractFunction[] = [
     cost: ([paths, names]) => costOfLists(paths, names),
     run: ([paths, folders]) => {
       const list = textsOf(folders);
-      return [...new Set(textsOf(paths))].filter((path) => !list.some((folder) => isWithin(path, folder)));
+      return [...new Set(textsOf(paths))].filter((path) => !list.some((folder) => isWithinFolder(path, folder)));
     },
   },
 ];

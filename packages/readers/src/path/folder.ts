@@ -120,7 +120,7 @@ function namesSegment(path: readonly PathSegment[], { segments: name, isRooted }
 }
 
 /** Is each file of the pattern certainly in the folder, or the folder itself? `.` is the folder in which the text starts. */
-export function isWithin(path: string, folder: string): boolean {
+export function isWithinFolder(path: string, folder: string): boolean {
   const outer = segmentsOf(folder.replace(/(?<=.)\/$/, "")).filter((segment) => segment !== ".");
   const inner = segmentsOf(path).filter((segment) => segment !== ".");
   if (folder === "/" ? !path.startsWith("/") : !outer.every((segment, at) => plainText(inner[at] ?? "") === segment))
