@@ -323,7 +323,7 @@ function rank({ verdict, does, form }: TableFinding): number {
   return strictness.indexOf(verdict) * 4 + (does.has("destroys") ? 2 : 0) + (form === "" ? 0 : 1);
 }
 
-/** The reasons of the findings that decide, losses first. A person who is asked once sees them all. */
+/** The reasons of the findings that decide, losses first: a person who is asked about three commands sees what each may do. */
 function reasonOf(findings: readonly TableFinding[], verdict: Verdict): string {
   const worst = findings.filter((finding) => finding.verdict === verdict).toSorted((a, b) => rank(b) - rank(a));
   const reasons = [...new Set(worst.map(({ reason }) => reason))];

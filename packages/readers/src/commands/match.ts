@@ -151,7 +151,7 @@ function isSameOption(name: string, word: string): boolean {
   return isSame || plain(word).startsWith(`${plain(name)}.`);
 }
 
-/** A kind for people: `a NUMBER`, `one of main, master`. */
+/** A kind for people: `a folder by its name`, `one of main, master`. */
 function describe({ kind, texts }: WordShape): string {
   if (kind !== undefined) return kinds[kind].replace(/(?:;|, so) .*/, "");
   return `one of ${texts.slice(0, shownTexts).join(", ")}${texts.length > shownTexts ? ", ..." : ""}`;
