@@ -41,15 +41,15 @@ function silentForms(text: string): readonly string[] {
 
 const packs = join(import.meta.dirname, "../../../contracts/packs");
 
-for (const name of globSync("*.yaml", { cwd: packs }))
-  test(`each loss in the pack ${name} is named`, () => {
-    const text = readFileSync(join(packs, name), "utf8");
-    assert.deepEqual(silentForms(text), []);
-    control("a form that says nothing", () => {
-      const silent = "{ run: odd, does: [sends, destroys], reason: changes it }";
-      assert.deepEqual(silentForms(`forms:\n  - ${silent}`), ['"odd"']);
-    });
+suite("each loss in a ready pack is named", () => {
+  for (const name of globSync("*.yaml", { cwd: packs }))
+    test(name, () => assert.deepEqual(silentForms(readFileSync(join(packs, name), "utf8")), []));
+
+  control("positive control: a form that says nothing is found", () => {
+    const silent = "{ run: odd, does: [sends, destroys], reason: changes it }";
+    assert.deepEqual(silentForms(`forms:\n  - ${silent}`), ['"odd"']);
   });
+});
 
 suite("the reason about a command that does harm", () => {
   const contract = compile(readReady("hosts/claude-code"));

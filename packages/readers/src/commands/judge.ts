@@ -6,7 +6,7 @@ import type { CommandUse, FileRedirect, ShellReading } from "../shell/run.ts";
 import { mark, type Arg } from "../shell/words.ts";
 import { programsOf, type ProgramForms } from "./program.ts";
 import { isMisfit, matchOpenly, matchWhole, type CommandWords, type FormMatch, type NamedFile } from "./match.ts";
-import { notListed, say, type FormMisfit } from "./split.ts";
+import { notListed, notListedHere, say, type FormMisfit } from "./split.ts";
 import { installed, pathsOfWord, WordReader, wordOfText, type ReadWord } from "./word.ts";
 
 /** What a table says about a command line. */
@@ -140,10 +140,7 @@ class TextJudge {
     }
     if (nearest !== notListed || program === undefined) return nearest;
     const first = words.args.find(({ text }) => !text.startsWith("-")) ?? words.args[0];
-    return {
-      at: 0,
-      problem: first === undefined ? "it is not listed without a word" : `${say(first)} is not listed here`,
-    };
+    return { at: 0, problem: first === undefined ? "it is not listed without a word" : notListedHere(first) };
   }
 
   #judgeCommand(use: CommandUse): TableFinding {
@@ -349,7 +346,8 @@ function ask(reason: string): TableFinding {
 function askAboutUnlisted({ name, args }: CommandUse, problem: string, isListed: boolean): TableFinding {
   const [first] = args;
   if (!isListed || !isSubcommand(first)) return ask(`${say({ text: name })}: ${problem}`);
-  const rest = problem === `${say(first)} is not listed here` ? notListed.problem : problem;
+  // The label has the word already.
+  const rest = problem === notListedHere(first) ? notListed.problem : problem;
   return ask(`${say({ text: `${name} ${first.text}` })}: ${rest}`);
 }
 

@@ -25,6 +25,11 @@ export interface FormMisfit {
 /** No form comes near. */
 export const notListed: FormMisfit = { at: -1, problem: "it is not listed" };
 
+/** A word at a place where no form has it. */
+export function notListedHere(word: Pick<ReadWord, "text">): string {
+  return `${say(word)} is not listed here`;
+}
+
 export interface SplitRules {
   readonly style: OptionStyle;
   /** Options before the words of the form. */
@@ -67,7 +72,7 @@ export function splitCommand(written: readonly ReadWord[], rules: SplitRules): S
     const listed = run.length > 0 ? rules.first : rules.options;
     const isListed = listed.some(({ names }) => names.includes(arg.text));
     if (!isListed && !/^-./.test(arg.fixed) && !/^-./.test(arg.text)) {
-      if (run.length > 0) return misfit(at, `${say(arg)} is not listed here`);
+      if (run.length > 0) return misfit(at, notListedHere(arg));
       words.push(arg);
       continue;
     }
