@@ -243,6 +243,7 @@ function counter(chance: Chance, maker: ExpressionMaker, draft: Draft, name: str
       [3, () => "session"],
       [1, () => "key"],
       [1, () => "gate"],
+      [1, () => "call"],
       [keys.length === 0 ? 0 : 5, () => pathPer(chance.pick(keys))],
     ]);
   return {

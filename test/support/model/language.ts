@@ -119,7 +119,7 @@ export type CalendarUnit = "hour" | "day" | "week" | "month" | "year";
 export type Window =
   | { readonly rolling: string }
   | { readonly unit: CalendarUnit; readonly timezone?: string; readonly weekStarts?: string };
-export type Per = "session" | "key" | "gate" | Expression;
+export type Per = "session" | "key" | "gate" | "call" | Expression;
 
 export interface Counter {
   readonly name: string;

@@ -281,6 +281,7 @@ const noCounters: Reading = {
 
 /** Ignores `since`: that filters a read and updates nothing. */
 function readsTheCall(contract: Contract, { when, per, sum, remembers }: Counter): boolean {
+  if (per.includes("call")) return true;
   const paths = per.filter((each) => typeof each !== "string");
   return [when, sum, remembers, ...paths].some((each) => {
     const roots = each === undefined ? new Set<string>() : reads(each, contract.lets);
@@ -293,6 +294,7 @@ function keyOf(per: readonly Per[], call: Call, around: Surroundings): string | 
   const key: string[] = [];
   for (const each of per) {
     if (each === "gate") key.push("gate");
+    else if (each === "call") key.push(`call ${JSON.stringify([call.tool, plainText(fromJson(call.input))])}`);
     else if (each === "key") key.push(`key ${JSON.stringify(call.key)}`);
     else if (each === "session") {
       if (call.session === null) return undefined;
@@ -300,6 +302,15 @@ function keyOf(per: readonly Per[], call: Call, around: Surroundings): string | 
     } else key.push(keyText(evaluate(each, around)));
   }
   return key.join(" and ");
+}
+
+/** The same text for equal values, whatever the order of members and the spelling of numbers. */
+function plainText(value: Value): string {
+  if (value.type === "list") return `[${value.items.map(plainText).join(",")}]`;
+  if (value.type === "number") return numberText(value.value);
+  if (value.type !== "map") return JSON.stringify("value" in value ? value.value : null);
+  const members = value.entries.map(([name, member]) => `${JSON.stringify(name)}:${plainText(member)}`);
+  return `{${members.toSorted().join(",")}}`;
 }
 
 function keyText(value: Value): string {

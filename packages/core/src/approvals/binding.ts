@@ -1,10 +1,13 @@
 import {
+  charactersOf,
   Decimal,
-  decimalText,
   findMembers,
+  inputText,
   isPartOf,
   memberBelow,
+  numberByValue,
   pathNames,
+  valueText,
   type Json,
   type JsonObject,
 } from "../wire/mod.ts";
@@ -54,42 +57,8 @@ function factsText(facts: BoundCall["subject"]): string {
  */
 export function attachText({ log, key, tool, input, unbound }: Omit<BoundCall, "session" | "subject">): string {
   const names = [key, log, tool].map((part) => JSON.stringify(part));
-  const text = inputText(input, unbound, formatNumericValue);
+  const text = inputText(input, unbound, numberByValue);
   return `svc-gate/attach/1\n{"input":${text},"key":${names[0]},"log":${names[1]},"tool":${names[2]}}`;
-}
-
-type NumberText = (number: number | Decimal) => string;
-
-function charactersOf(number: number | Decimal): string {
-  return typeof number === "number" ? String(number) : number.text;
-}
-
-function formatNumericValue(number: number | Decimal): string {
-  return typeof number === "number" ? String(number) : decimalText(number.coefficient, number.exponent);
-}
-
-function inputText(input: JsonObject, unbound: readonly string[], numberText: NumberText): string {
-  return formatBindingValue(input, "input", new Set(unbound), numberText);
-}
-
-function formatBindingValue(value: Json, path: string, unbound: ReadonlySet<string>, numberText: NumberText): string {
-  if (value === null || typeof value === "boolean" || typeof value === "string") return JSON.stringify(value);
-  if (typeof value === "number" || value instanceof Decimal) return numberText(value);
-  // Members inside lists have no path, so they are always bound.
-  if (value instanceof Map) {
-    const members = value as JsonObject;
-    const paths = [...members.keys()].map((name) => [name, memberBelow(path, name)] as const);
-    const texts = paths
-      .filter(([, member]) => !unbound.has(member))
-      .toSorted(([one], [other]) => (one < other ? -1 : 1))
-      .map(
-        ([name, member]) =>
-          `${JSON.stringify(name)}:${formatBindingValue(members.get(name) ?? null, member, unbound, numberText)}`,
-      );
-    return `{${texts.join(",")}}`;
-  }
-  const items = value as readonly Json[];
-  return `[${items.map((item) => formatBindingValue(item, "", unbound, numberText)).join(",")}]`;
 }
 
 /** A call, as grants compare it. A part that was erased is undefined. */
@@ -110,7 +79,7 @@ export function memberText(call: ComparedCall, member: string): string | undefin
   if (presence === "platform" || presence === "session") return String((call[presence] ?? null) !== null);
   const value = memberOf(call, presence ?? member);
   if (presence !== undefined) return String(value !== undefined);
-  return value === undefined ? undefined : formatBindingValue(value, "", new Set(), charactersOf);
+  return value === undefined ? undefined : valueText(value, charactersOf);
 }
 
 /** Returns a number of a call as a decimal; undefined if it is not a number. */

@@ -1,4 +1,4 @@
-/** A counter's key for a person: `session "s1" of key "default"`, `the gate`, `"wallet-7"`, `the value "bob"`. */
+/** A counter's key for a person: `session "s1" of key "default"`, `the gate`, `calls equal to this one`, `"wallet-7"`, `the value "bob"`. */
 export function keyText(key: string): string {
   return (JSON.parse(key) as readonly CounterKeyPart[]).map(partText).join(", ");
 }
@@ -13,6 +13,8 @@ function partText([kind, first = "", second = ""]: CounterKeyPart): string {
       return `key ${JSON.stringify(first)}`;
     case "gate":
       return "the gate";
+    case "call":
+      return "calls equal to this one";
     case "value":
       return `the value ${typeof first === "string" ? first : partText(first)}`;
     case "text":

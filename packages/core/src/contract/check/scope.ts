@@ -25,6 +25,8 @@ export interface Scope {
   readonly commands?: CommandTable | undefined;
   /** Names with given values, each in a slot (`compileExpression`). */
   readonly bindings?: ReadonlyMap<string, { readonly slot: number; readonly type: Type }>;
+  /** The members of the input that an approval is not bound to, such as `input.note`; none by default. */
+  readonly unbound?: readonly string[];
   /** Collects the `let:` definitions that are used. */
   readonly used?: Set<Syntax>;
   readonly calls?: Set<ContractFunction>;

@@ -6,12 +6,12 @@ import { Packs, type JoinedContract } from "./packs.ts";
 import { readAliases } from "./aliases.ts";
 import { memberPath } from "./reads.ts";
 import { fieldAt, pathsOf, readSettings, TermsReader, type ApprovalSettings } from "./terms.ts";
-import { unboundMembers } from "./unbound.ts";
+import { leftOut, unboundMembers } from "./unbound.ts";
 import { ToolCompiler, type CounterReads, type Route, type ToolPlan } from "./compile-tool.ts";
 import { planWriter, planReader, readCounter, type CounterWriter, type CounterReader } from "./counters.ts";
 import { reservedName, reservedPart, type Counter } from "../core/counter.ts";
 import { Report, type Diagnostic, type SourceFile } from "../text/diagnostic.ts";
-import type { ContractDocument, MandateDocument, MandateEntry } from "../text/document.ts";
+import type { ApprovalDocument, ContractDocument, MandateDocument, MandateEntry } from "../text/document.ts";
 import type { HostFacts } from "../core/core.ts";
 import type { Facts } from "../check/facts.ts";
 import { readHostFacts } from "../check/host-facts.ts";
@@ -306,9 +306,16 @@ class ContractCompiler {
     const shared = { limits: this.#limits, lets, hostFacts: this.#hostFacts, report: this.#report };
     for (const [name, document] of counters) {
       const of = this.#select(document.of);
-      const context = { ...shared, of, startsEmpty: empty.has(name) };
+      const unbound = of.map((tool) => [tool, pathsOf(this.#listing(tool)?.unbound ?? [])] as const);
+      const context = { ...shared, of, startsEmpty: empty.has(name), unbound: Object.fromEntries(unbound) };
       this.counters.set(name, readCounter(`${contract}.${name}`, document, context));
     }
+  }
+
+  /** The `approval` with the members that approvals of a tool's calls are not bound to: the tool's, or else the contract's. */
+  #listing(tool: string): ApprovalDocument | undefined {
+    const own = this.#document.tools.get(tool)?.approval;
+    return own?.unbound === undefined ? this.#document.approval : own;
   }
 
   #startsEmpty(settings: YamlMap | undefined): ReadonlySet<string> {
@@ -396,6 +403,7 @@ class ContractCompiler {
       hostFacts: this.#hostFacts,
       limits: this.#limits,
       counters: this.counters,
+      unbound: leftOut(this.#listing(tool), input?.type ?? noFields),
       lets: this.#document.lets,
       commands: this.#commands,
       used: this.#used,
@@ -442,7 +450,7 @@ class ContractCompiler {
     const observing = route.rules.filter(({ observed }) => observed);
     const decidesAlone =
       route.otherwise !== "ESCALATE" && !rules.some(({ verdict, observed }) => verdict === "ESCALATE" && !observed);
-    const listing = document?.approval?.unbound === undefined ? this.#document.approval : document.approval;
+    const listing = this.#listing(tool);
     return () => {
       const { writers, readers } = this.#counters(tool, scope, early, compiler.reads);
       const plan = { tool, routes: [route], observing, writers, readers, worstCost: compiler.cost };

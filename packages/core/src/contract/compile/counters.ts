@@ -101,6 +101,7 @@ export function readCounter(name: string, document: CounterDocument, context: Co
     ...(remembers === undefined ? {} : { remembers: spellExpression(remembers) }),
     ...(settles && { settles: "outcome" }),
     ...(claims && { claims }),
+    ...(document.per.some(({ text }) => text === "call") && { unbound: context.unbound }),
   });
   const { of, startsEmpty } = context;
   return {
@@ -155,6 +156,8 @@ function readSettles({ settles, sum }: CounterDocument, counting: CountingKind, 
 export interface CounterContext {
   readonly of: readonly string[];
   readonly startsEmpty: boolean;
+  /** The members of each tool that its approvals are not bound to. */
+  readonly unbound: Readonly<Record<string, readonly string[]>>;
   readonly limits: Scope["limits"];
   readonly lets: Scope["lets"];
   readonly hostFacts: HostFacts;
@@ -295,9 +298,11 @@ export function planWriter(counter: Counter, document: CounterDocument, scope: S
           ),
     amount: sum === undefined ? () => "1" : planIfValid(scope, sum, planAmount, () => "0"),
     reads: { when, per: keys, values: [sum, remembers].filter((core) => core !== undefined) },
-    blind: !reads.some((core) =>
-      [...walk(core)].some((node) => node.op === "root" && (node.root === "input" || node.root === "platform")),
-    ),
+    blind:
+      !keys.includes("call") &&
+      !reads.some((core) =>
+        [...walk(core)].some((node) => node.op === "root" && (node.root === "input" || node.root === "platform")),
+      ),
   };
 }
 

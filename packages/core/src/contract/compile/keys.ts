@@ -1,4 +1,4 @@
-import type { Canonical, KeyKind } from "../../wire/mod.ts";
+import { inputText, numberByValue, type Canonical, type KeyKind } from "../../wire/mod.ts";
 import { checkExpression } from "../check/check.ts";
 import type { Core } from "../core/core.ts";
 import { keyValue } from "../core/key-text.ts";
@@ -21,7 +21,9 @@ export interface Caller {
 /** A counter's key for one call: typed parts that are written as one text; null if the call has no session. */
 export type KeyPlan = (context: EvaluationContext, caller: Caller) => readonly Canonical[] | null;
 
-export type KeyPart = "session" | "key" | "gate" | Core;
+const words = ["session", "key", "gate", "call"] as const;
+/** `call` is the tool and the whole input, without the members that an approval is not bound to. */
+export type KeyPart = (typeof words)[number] | Core;
 
 /** Plans an expression, unless the compilation has an error: then the expression never runs. */
 export function planIfValid<Made>(scope: Scope, core: Core, make: (core: Core) => Made, broken: Made): Made {
@@ -30,7 +32,8 @@ export function planIfValid<Made>(scope: Scope, core: Core, make: (core: Core) =
 
 export function checkKey(per: readonly WrittenExpression[], scope: Scope, facts: Facts): readonly KeyPart[] {
   return per.flatMap(({ text: word, syntax }): KeyPart[] => {
-    if (word === "session" || word === "key" || word === "gate") return [word];
+    const known = words.find((each) => each === word);
+    if (known !== undefined) return [known];
     const { core } = checkExpression(syntax, scope, facts);
     if (core.type.kind === "broken") return [];
     if (core.op === "member" && isKey(core.type)) return [core];
@@ -38,10 +41,15 @@ export function checkKey(per: readonly WrittenExpression[], scope: Scope, facts:
       "counter",
       syntax.span,
       `\`${word}\` is not a key`,
-      "`session`, `key`, `gate`, or a required text, number or boolean such as `platform.wallet_id`",
+      "`session`, `key`, `gate`, `call`, or a required text, number or boolean such as `platform.wallet_id`",
     );
     return [];
   });
+}
+
+/** Equal for two calls if and only if their tools and their inputs are equal, numbers by value. It may be long. */
+function callPart({ tool, input }: EvaluationContext, unbound: readonly string[]): Canonical {
+  return ["call", tool, inputText(input, unbound, numberByValue)];
 }
 
 export function planKey(keys: readonly KeyPart[], scope: Scope): KeyPlan {
@@ -55,6 +63,7 @@ export function planKey(keys: readonly KeyPart[], scope: Scope): KeyPlan {
       if (piece === "session") values.push(["session", caller.keyName, caller.sessionId ?? ""]);
       else if (piece === "key") values.push(["key", caller.keyName]);
       else if (piece === "gate") values.push(["gate"]);
+      else if (piece === "call") values.push(callPart(context, scope.unbound ?? []));
       else values.push(keyValue(piece(context)));
     }
     return values;
