@@ -39,6 +39,8 @@ function withCounter(definition: string, rules?: string): string {
 const definitions: readonly (readonly [definition: string, ...codes: readonly string[]])[] = [
   ["{ of: t, per: session }"],
   ["{ of: ['*'], per: [key, platform.wallet], within: 10m }"],
+  ["{ of: ['*'], per: call, within: 10m }"],
+  ["{ of: t, per: [call, session], sum: platform.spent }"],
   ["{ of: [t], per: gate, sum: platform.spent, within: 7d, counting: possible }"],
   ["{ of: [t], per: input.s, when: input.n > 1, within: week, timezone: Europe/Berlin, week_starts: sunday }"],
   ["{ of: [t], per: gate, since: platform.spent, settles_within: 10m, within: 24h }"],
@@ -208,6 +210,7 @@ suite("a counter's identity is its definition", () => {
     base.replace("n > 1", "n > 2"),
     base.replace("per: platform.wallet", "per: input.s"),
     base.replace("per: platform.wallet", "per: [gate, platform.wallet]"),
+    base.replace("per: platform.wallet", "per: call"),
     base.replace("10m", "11m"),
     base.replace("60s", "61s"),
     base.replace(", when: input.n > 1", ""),
@@ -360,6 +363,58 @@ suite("the counters that a call moves", () => {
       ["arpe", "ape", "ae"],
       ["arpb", "apb", "ab"],
     ]);
+  });
+});
+
+suite("a counter per call counts calls with equal tools and inputs", () => {
+  const text = withCounter("{ of: t, per: call }");
+  const keyOf = (input: unknown, contract = text, from: Caller = caller): string | undefined =>
+    updates(contract, { input }, from)[0]?.key;
+
+  test("numbers are compared by value, and members in any order", () => {
+    const equal = [
+      '{"n": 1, "s": "x", "list": ["a", "b"], "open": {"p": 1, "q": 2.50}, "any": [{"a": 1e2}]}',
+      '{"any": [{"a": 100.0}], "open": {"q": 2.5, "p": 1.0}, "list": ["a", "b"], "s": "\\u0078", "n": 10e-1}',
+    ];
+    assert.equal(new Set(equal.map((input) => keyOf(input))).size, 1);
+    assert.equal(keyOf(equal[0], text, { keyName: "another", sessionId: null }), keyOf(equal[0]));
+  });
+
+  test("each other value, type, order of a list, absent member or tool is another call", () => {
+    const inputs = [
+      '{"n": 1, "s": "x"}',
+      '{"n": 2, "s": "x"}',
+      '{"n": 1, "s": "y"}',
+      '{"n": 1, "s": "x", "list": []}',
+      '{"n": 1, "s": "x", "list": ["a", "b"]}',
+      '{"n": 1, "s": "x", "list": ["b", "a"]}',
+      '{"n": 1, "s": "x", "list": ["a,b"]}',
+      '{"n": 1, "s": "x", "any": null}',
+      '{"n": 1, "s": "x", "any": 1}',
+      '{"n": 1, "s": "x", "any": "1"}',
+      '{"n": 1, "s": "x", "any": {"a": {}}}',
+      '{"n": 1, "s": "x", "any": {"a": []}}',
+    ];
+    assert.equal(new Set(inputs.map((input) => keyOf(input))).size, inputs.length);
+    const two = `${withCounter("{ of: ['*'], per: call }").replace("counters:", "  u: { input: { type: object, additionalProperties: true }, otherwise: ALLOW } # svc-gate: allow open-input because it is a test\ncounters:")}`;
+    const [ofT, ofU] = ["t", "u"].map((tool) => updates(two, { tool })[0]?.key);
+    assert.ok(ofT !== undefined && ofU !== undefined && ofT !== ofU);
+  });
+
+  test("members that an approval is not bound to do not count, and a change of their list starts another counter", () => {
+    const unbound = text.replace("    otherwise:", "    approval: { unbound: [input.t] }\n    otherwise:");
+    const [one, other] = ['{"n": 1, "s": "x", "t": "a"}', '{"n": 1, "s": "x"}'];
+    assert.equal(keyOf(one, unbound), keyOf(other, unbound));
+    assert.notEqual(keyOf(one), keyOf(other), "positive control: without the list it counts");
+    const identities = [text, unbound].map((contract) => compile(contract).counters[0]?.identity);
+    assert.notEqual(identities[0], identities[1]);
+  });
+
+  test("an input of any length has a key, and one that fails its schema is not counted", () => {
+    const long = (end: string): unknown => ({ n: 1, s: "x".repeat(200_000) + end });
+    assert.notEqual(keyOf(long("a")), keyOf(long("b")));
+    assert.equal(judge(compile(text), { input: long("a"), platform: snapshot }).verdict, "ALLOW");
+    assert.deepEqual(updates(text, { input: {} }), []);
   });
 });
 
