@@ -1,10 +1,11 @@
 /**
- * Runs texts in a real shell, one at a time, and reports their effects. argv: a folder for it alone, and `sealed` or
- * `open`. Each line of standard input is an `Order` as JSON, and each line of standard output is a `Reply`.
+ * Runs texts in a real shell, one at a time, and reports their effects. argv: a folder for it alone, and the names of further
+ * programs, which get a project with a repository. Each line of standard input is an `Order` as JSON, and each line of standard output is a `Reply`.
  */
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import {
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -51,10 +52,12 @@ const timeoutMs = 1_500;
 /** Time for commands in the background to end after the shell. */
 const lingerMs = 60;
 const outputMax = 65_536;
+const [, , , ...further] = process.argv;
 const programs = (
   "ls cat head tail wc grep cut diff stat pwd echo true false test [ printf touch " +
   "sh bash dash env xargs find sort nohup timeout nice"
 ).split(" ");
+const gitSettings = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"];
 /** Programs that only leave a mark. dash treats `12>file` as the program `12`, and `{x}>file` as `{x}`. */
 const canaries = "pwn = == x y 12 {x} {y}".split(" ");
 /** Folders that a wrong `PATH` would name: descriptors, and results of arithmetic. */
@@ -73,6 +76,7 @@ const folders = ["app", "outside", "home", "effects", "tmp"];
 
 function build(area: string): void {
   for (const folder of folders) {
+    if (existsSync(join(area, folder))) execFileSync("chmod", ["-R", "u+rwX", join(area, folder)]);
     rmSync(join(area, folder), { recursive: true, force: true });
     mkdirSync(join(area, folder));
   }
@@ -95,6 +99,37 @@ function build(area: string): void {
   }
 }
 
+/** A project with a repository of two commits, and what builds leave behind. It is made once, and then copied. */
+function buildProject(area: string): void {
+  const project = join(area, "project");
+  if (!existsSync(project)) makeProject(area, project);
+  execFileSync("cp", ["-a", `${project}/.`, join(area, "app")]);
+}
+
+function makeProject(area: string, project: string): void {
+  execFileSync("cp", ["-a", join(area, "app"), project]);
+  const write = (path: string, text: string): void => writeFileSync(join(project, path), text);
+  for (const folder of ["dist", "node_modules"]) mkdirSync(join(project, folder));
+  write("dist/x.js", "1\n");
+  write("src/a.ts", "export const one = 1;\n");
+  write("src/b.ts", "two\n");
+  write("data.json", '{"a": [1, 2]}\n');
+  const git = (...words: readonly string[]): void =>
+    void execFileSync("git", [...gitSettings, ...words], { cwd: project, env: gitEnvironment(area), stdio: "ignore" });
+  git("init");
+  git("add", "a.txt", "src");
+  git("commit", "-m", "one");
+  write("a.txt", "another text\n");
+  git("commit", "-am", "two");
+  git("branch", "topic", "HEAD~1");
+  git("tag", "v1");
+  write("b.txt", "changed\n");
+}
+
+function gitEnvironment(area: string): Record<string, string> {
+  return { PATH: process.env["PATH"] ?? "", HOME: join(area, "home"), GIT_CONFIG_NOSYSTEM: "1" };
+}
+
 function canary(area: string, path: string): void {
   writeFileSync(join(area, path), `#!/bin/sh\necho "$0" >> '${area}/effects/ran'\n`);
   chmodSync(join(area, path), 0o755);
@@ -104,7 +139,8 @@ function canary(area: string, path: string): void {
 function buildPrograms(area: string): void {
   mkdirSync(join(area, "bin"));
   const searched = (process.env["PATH"] ?? "").split(delimiter);
-  for (const name of programs) {
+  for (const name of [...programs, ...further]) {
+    if (existsSync(join(area, "bin", name))) continue;
     const found = searched.find((folder) => lstatSync(join(folder, name), { throwIfNoEntry: false }) !== undefined);
     if (found !== undefined) symlinkSync(join(found, name), join(area, "bin", name));
   }
@@ -121,7 +157,9 @@ function stateOf(area: string): State {
     const isFolder = (mode & 0o170_000) === 0o040_000;
     // A new or removed file is visible anyway, so a folder has no time here.
     state.set(path, isFolder ? `${mode} ${ino}` : `${mode} ${ino} ${size} ${mtimeMs} ${ctimeMs}`);
-    if (isFolder) for (const name of readdirSync(join(area, path))) visit(`${path}/${name}`);
+    // A folder that a text made unreadable has a new mode, so its content need not be seen.
+    if (isFolder && (mode & 0o500) === 0o500)
+      for (const name of readdirSync(join(area, path))) visit(`${path}/${name}`);
   };
   for (const folder of folders) visit(folder);
   return state;
@@ -205,6 +243,7 @@ async function serve(area: string): Promise<void> {
     const order = JSON.parse(line) as Order;
     if (before === undefined) {
       build(area);
+      if (further.length > 0) buildProject(area);
       before = stateOf(area);
       await new Promise((resolve) => setTimeout(resolve, tickMs));
     }

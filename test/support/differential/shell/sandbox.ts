@@ -55,9 +55,18 @@ export function canSeal(): boolean {
  * Starts runners that share one path: each has its own file system there if they are sealed. Without namespaces there
  * is one runner in an ordinary folder, because two would see the effects of each other.
  */
-export function openSandbox({ isSealed, runners }: { isSealed: boolean; runners: number }): Sandbox {
+export function openSandbox({
+  isSealed,
+  runners,
+  programs = [],
+}: {
+  readonly isSealed: boolean;
+  readonly runners: number;
+  /** Programs besides the usual ones. With some, the working folder is a project with a repository. */
+  readonly programs?: readonly string[];
+}): Sandbox {
   const area = mkdtempSync(join(tmpdir(), "svc-shell-"));
-  const command = [process.execPath, "--disable-warning=ExperimentalWarning", runner, area];
+  const command = [process.execPath, "--disable-warning=ExperimentalWarning", runner, area, ...programs];
   const started = Array.from({ length: isSealed ? runners : 1 }, () =>
     connect(
       isSealed
