@@ -27,10 +27,11 @@ export async function loadContracts(
   options: CompileOptions = {},
 ): Promise<ContractsResult> {
   const source = { ...(await readSource(file)), name: called };
+  const isMandate = !isPack(source.text) && !isContract(source.text);
   const compiled = await ready(
     isPack(source.text)
       ? compileContracts([contractOfPack(source), source], options)
-      : isContract(source.text)
+      : !isMandate
         ? compileContracts([source], {
             ...options,
             open: (name) => openReady(name) ?? openRelative(file, relative(dirname(called), name)),
@@ -39,7 +40,7 @@ export async function loadContracts(
   );
   const problems = compiled.ok ? await wrongExamples(compiled.value) : compiled.problem;
   if (compiled.ok && problems.length === 0) return compiled;
-  return bad(problems.map((each) => besideMandate(each, called)));
+  return bad(isMandate ? problems.map((each) => besideMandate(each, called)) : problems);
 }
 
 /** The examples of forms that the tables of commands answer otherwise. */
