@@ -56,7 +56,7 @@ function rowsOf({ desk, contract, call, receipt, waiting, own }: Setup): Readonl
     analyze: { words: [contract], code: 1, stdout: /\n\d+ warnings and \d+ notes? in 1 contract, 2 tools\n$/ },
     commands: {
       words: ["git status", "--contract", join(root, "contracts", "packs", "git.yaml")],
-      stdout: /^pack: ALLOW, because the commands read\n\n {2}git status\n {4}ALLOW\n/,
+      stdout: /^pack: ALLOW: the commands read\n\n {2}git status\n {4}ALLOW\n/,
     },
     schema: { words: ["contract"], stdout: /^\{\n/ },
     "import-tools": { words: ["-"], input: '[{"name":"a","parameters":{"type":"object"}}]', stdout: /\n {2}a:\n/ },

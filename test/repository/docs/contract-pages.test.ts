@@ -55,6 +55,12 @@ interface Shown {
   }[];
 }
 
+interface ShownPack {
+  readonly pack: string;
+  readonly summary: string;
+  readonly draft?: boolean;
+}
+
 interface Schema {
   readonly type?: string;
   readonly required?: readonly string[];
@@ -195,6 +201,19 @@ suite("the pages of docs/contracts", () => {
     if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(new URL(path, root), expected);
     assert.equal(read(path), expected);
     assertBlocksCompile(expected);
+  });
+
+  test("packs.md lists every pack with its summary", () => {
+    const path = "docs/contracts/packs.md";
+    const rows = globSync("contracts/packs/*.yaml", { cwd: root })
+      .toSorted()
+      .map((file) => {
+        const { pack, summary, draft = false } = parse(read(file)) as ShownPack;
+        return [`[${pack}](../../contracts/packs/${pack}.yaml)`, `${summary.trim()}${draft ? " Draft." : ""}`];
+      });
+    const expected = generated(read(path), { packs: table(["pack", "what it knows"], rows) });
+    if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(new URL(path, root), expected);
+    assert.equal(read(path), expected);
   });
 
   control("positive control: a page that disagrees with its contract is noticed", async () => {

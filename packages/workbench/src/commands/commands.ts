@@ -68,7 +68,7 @@ async function showTable(name: string, table: CommandTable, { text, folder, json
 }
 
 function asText(name: string, answer: TableAnswer, findings: readonly CommandFinding[]): string {
-  const lines = [`${name}: ${answer.verdict}, because ${answer.reason}`];
+  const lines = [`${name}: ${answer.verdict}: ${answer.reason}`];
   for (const { command, verdict, reason, match, form } of findings) {
     if (verdict === "ALLOW" && match === undefined) continue;
     lines.push("", `  ${command === "" ? "(the text)" : command}`);
