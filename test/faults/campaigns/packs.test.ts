@@ -24,8 +24,12 @@ const bash = shellPath("bash");
 const missing = bash === undefined ? "bash is not installed" : canSeal() ? undefined : "this machine has no namespaces";
 
 /** Git's index, and the caches and logs that programs keep in the home folder whatever they do. */
-const ownFiles =
-  /^(?:app\/\.git\/index$|home\/(?:\.npm|\.cache|\.config\/(?:go|gcloud|procps)|\.config$|\.local|\.rustup|\.terraform\.d|go)(?:\/|$)|tmp\/)/;
+const ownFiles = [
+  /^app\/\.git\/index$/,
+  /^home\/\.config$/,
+  /^home\/(?:\.npm|\.cache|\.config\/(?:go|gcloud|procps)|\.local|\.rustup|\.terraform\.d|go)(?:\/|$)/,
+  /^tmp\//,
+];
 /** Endings with which a program names a file beside the one that it was given. */
 const ownEnding = /\.(?:gz|zip|bak|orig)$/;
 
@@ -110,34 +114,12 @@ suite("the forms of the ready packs against the real programs", { skip: missing 
   });
 });
 
-const builtins = new Set([
-  "cd",
-  "pwd",
-  "echo",
-  "printf",
-  "test",
-  "[",
-  "type",
-  "hash",
-  "command",
-  "jobs",
-  "wait",
-  "set",
-  "exit",
-  "return",
-  "break",
-  "continue",
-  "shift",
-  "umask",
-  "true",
-  "false",
-  ":",
-  "read",
-  "source",
-  "pushd",
-  "popd",
-  "dirs",
-]);
+const builtins = new Set(
+  (
+    "cd pwd echo printf test [ type hash command jobs wait set exit return break continue shift umask true false : read source " +
+    "pushd popd dirs"
+  ).split(" "),
+);
 
 /** Texts that wait for a shell: enough to keep the runners busy. */
 const waitingMax = 8;
@@ -163,7 +145,9 @@ function effectsOf({ ran, changed, shown }: Reply, area: string, may: readonly s
   return [
     ...ran.map((program) => `ran ${program}`),
     ...changed
-      .filter((path) => !ownFiles.test(path) && !isNamed(path) && !isNamed(path.replace(ownEnding, "")))
+      .filter(
+        (path) => !ownFiles.some((own) => own.test(path)) && !isNamed(path) && !isNamed(path.replace(ownEnding, "")),
+      )
       .map((path) => `changed ${path}`),
     ...shown.map((secret) => `printed ${secret}`),
   ];

@@ -69,6 +69,10 @@ const notRun: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "docs/guides/notifications.md": {
     'curl -N http://127.0.0.1:8787/events -H "Authorization: Bearer $KEY"': "it does not end",
   },
+  "docs/guides/packs.md": {
+    "svc-gate commands --drift --contract contracts/packs/own.yaml":
+      "it needs the program; test/unit/commands/drift.test.ts runs the command",
+  },
   "docs/guides/postgresql.md": {
     "SVC_DATABASE_URL='postgres://svc_gate_app:...@db.example.org/gate?sslmode=verify-full&sslrootcert=/srv/ca.crt' svc-gate serve":
       postgres,

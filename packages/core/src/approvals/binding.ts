@@ -7,7 +7,6 @@ import {
   memberBelow,
   numberByValue,
   pathNames,
-  valueText,
   type Json,
   type JsonObject,
 } from "../wire/mod.ts";
@@ -34,7 +33,7 @@ export interface BoundCall {
  * were sent, because a tool receives characters.
  */
 export function bindingText({ log, key, session, tool, input, unbound, subject }: BoundCall): string {
-  const bound = inputText(input, unbound, charactersOf);
+  const bound = inputText(input, charactersOf, unbound);
   const parts = [key, log, session, tool].map((part) => JSON.stringify(part));
   const [ofKey, ofLog, ofSession, ofTool] = parts;
   const members = `"input":${bound},"key":${ofKey},"log":${ofLog},"session":${ofSession}`;
@@ -57,7 +56,7 @@ function factsText(facts: BoundCall["subject"]): string {
  */
 export function attachText({ log, key, tool, input, unbound }: Omit<BoundCall, "session" | "subject">): string {
   const names = [key, log, tool].map((part) => JSON.stringify(part));
-  const text = inputText(input, unbound, numberByValue);
+  const text = inputText(input, numberByValue, unbound);
   return `svc-gate/attach/1\n{"input":${text},"key":${names[0]},"log":${names[1]},"tool":${names[2]}}`;
 }
 
@@ -79,7 +78,7 @@ export function memberText(call: ComparedCall, member: string): string | undefin
   if (presence === "platform" || presence === "session") return String((call[presence] ?? null) !== null);
   const value = memberOf(call, presence ?? member);
   if (presence !== undefined) return String(value !== undefined);
-  return value === undefined ? undefined : valueText(value, charactersOf);
+  return value === undefined ? undefined : inputText(value, charactersOf);
 }
 
 /** Returns a number of a call as a decimal; undefined if it is not a number. */

@@ -13,7 +13,7 @@ export { findUtf8Fault, jsonText, readJson, utf8Bytes, type Json, type JsonDocum
 export { keyKindOf, type KeyKind } from "./key-kind.ts";
 export { limits } from "./limits.ts";
 export { isLoopback, isLoopbackUrl, isPrivateUrl } from "./loopback.ts";
-export { charactersOf, inputText, numberByValue, valueText } from "./input-text.ts";
+export { charactersOf, inputText, numberByValue } from "./input-text.ts";
 export { isPartOf, memberBelow, overlaps, pathNames, readPath } from "./member-path.ts";
 export { requireKnown, WrongMember, type Members } from "./members.ts";
 export { didYouMean, editDistance, looksLike, nearest } from "./nearest.ts";

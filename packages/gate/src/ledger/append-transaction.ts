@@ -47,18 +47,12 @@ import {
   type StoredRepeat,
 } from "../../../core/src/record/entry/repeat.ts";
 import type { StoredRow, StoredApproval, StoredOutcome } from "../../../core/src/record/entry/row.ts";
+import type { Link } from "../../../core/src/record/entry/verifier.ts";
 import type { Checkpoint } from "../../../core/src/record/tree/checkpoint.ts";
 import type { Frontier, TreeNode } from "../../../core/src/record/tree/merkle.ts";
 
-export interface LedgerHead {
-  readonly seq: number;
-  readonly hash: string;
-  /** Milliseconds; 0 before the first row. */
-  readonly at: number;
-}
-
 export interface TransactionContext {
-  readonly head: LedgerHead;
+  readonly head: Link;
   /** The tree at the head. The transaction may change it. */
   readonly tree: Frontier;
   readonly sign: (head: TreeHead) => string;
@@ -77,7 +71,7 @@ export type TreeHead = Pick<Checkpoint, "size" | "root">;
 
 /** The ledger after a transaction with rows. */
 export interface CommittedState {
-  readonly head: LedgerHead;
+  readonly head: Link;
   readonly leaf: string;
   readonly tree: Frontier;
   /** The signed checkpoint over the tree. */
@@ -110,7 +104,7 @@ export class AppendTransaction {
     repeats: [] as StoredRepeat[],
     outcomes: [] as StoredOutcome[],
   };
-  #head: LedgerHead;
+  #head: Link;
   readonly #tree: Frontier;
   readonly #nodes: TreeNode[] = [];
   #stops: Stops;
@@ -130,7 +124,7 @@ export class AppendTransaction {
   }
 
   /** The last row, including the rows of this transaction. */
-  get head(): LedgerHead {
+  get head(): Link {
     return this.#head;
   }
 

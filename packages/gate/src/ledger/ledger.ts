@@ -11,10 +11,11 @@ import { StopsAndGrants } from "./standing.ts";
 import { keyDigester } from "./key-digests.ts";
 import type { OpenSigner, SignerChange } from "./signing/signer.ts";
 import { Frontier } from "../../../core/src/record/tree/merkle.ts";
+import type { Link } from "../../../core/src/record/entry/verifier.ts";
 import type { VerifierKey } from "../../../core/src/record/tree/note.ts";
 import type { Signer } from "./signing/signing-key.ts";
 import { entryBundle, levelSize, tileWidth, type HashReader, type Tile } from "../../../core/src/record/tree/tiles.ts";
-import { AppendTransaction, type LedgerHead, type CommittedState, type TreeHead } from "./append-transaction.ts";
+import { AppendTransaction, type CommittedState, type TreeHead } from "./append-transaction.ts";
 import type { FoldedEvent } from "./entries.ts";
 
 export interface LedgerCheck extends Verification {
@@ -24,12 +25,12 @@ export interface LedgerCheck extends Verification {
 
 export interface LedgerParts {
   readonly store: LedgerStore;
-  readonly head: LedgerHead;
+  readonly head: Link;
   /**
    * A head that the history can never be behind: the last head if one gate owns the ledger, else the pin, which may be
    * at row 0.
    */
-  readonly certain: Pick<LedgerHead, "hash" | "seq">;
+  readonly certain: Pick<Link, "hash" | "seq">;
   readonly tree: Frontier;
   readonly signer: OpenSigner;
   /** Reads the key in its file again. */
@@ -70,7 +71,7 @@ export class Ledger {
   readonly pin: Pick<HeadPin, "reading" | "watch"> | undefined;
   /** Returns the stored digest of a counter's key. */
   readonly keyDigest: (key: string) => string;
-  #head: LedgerHead;
+  #head: Link;
   #headLeaf: string | undefined;
   #tree: Frontier;
   #signer: Signer;
@@ -109,7 +110,7 @@ export class Ledger {
   }
 
   /** The last row that this gate has seen. If no other gate adds rows, this is its own last row. */
-  get head(): LedgerHead {
+  get head(): Link {
     return this.#head;
   }
 
@@ -156,7 +157,7 @@ export class Ledger {
    * that was only read is not certain: a database that has lost its standby may show rows that no standby has, and lose
    * them.
    */
-  #follow(stored: StoredHead | undefined, frontier: string | undefined): LedgerHead {
+  #follow(stored: StoredHead | undefined, frontier: string | undefined): Link {
     if (stored?.leaf === this.#headLeaf) return this.#head;
     const { seq = 0, leaf = "" } = stored ?? {};
     const { seq: reached, hash: expected } = this.#certain;

@@ -19,7 +19,7 @@ import { openSignedBy } from "../../../core/src/record/tree/checkpoint.ts";
 import { Frontier } from "../../../core/src/record/tree/merkle.ts";
 import { frontierRoots } from "../../../core/src/record/tree/tiles.ts";
 import { readSigningKeys, requireSigningKeys, Signer } from "./signing/signing-key.ts";
-import type { LedgerHead } from "./append-transaction.ts";
+import type { Link } from "../../../core/src/record/entry/verifier.ts";
 
 export interface LedgerOptions extends LedgerLocation {
   /** Refuses a ledger that does not exist; otherwise a new one is created. */
@@ -213,7 +213,7 @@ async function admit(
 }
 
 /** Returns the last row from opening the store. On a shared ledger others may have added rows since. */
-function lastRow(head: StoredHead | undefined): LedgerHead {
+function lastRow(head: StoredHead | undefined): Link {
   if (head === undefined) return { seq: 0, hash: zeroHash, at: 0 };
   return { seq: head.seq, hash: leafHash(head.leaf), at: parseLeaf(head.leaf)?.at ?? 0 };
 }

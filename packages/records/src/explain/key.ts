@@ -1,4 +1,4 @@
-/** A counter's key for a person: `session "s1" of key "default"`, `the gate`, `calls equal to this one`, `"wallet-7"`, `the value "bob"`. */
+/** A counter's key for a person: `session "s1" of key "default"`, `calls equal to this one`, `"wallet-7"`, `the value "bob"`. */
 export function keyText(key: string): string {
   return (JSON.parse(key) as readonly CounterKeyPart[]).map(partText).join(", ");
 }

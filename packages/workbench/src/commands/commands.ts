@@ -92,6 +92,11 @@ function asText(name: string, answer: TableAnswer, findings: readonly CommandFin
       values.size === 0 ? [] : [`  ${label.padEnd(6)} ${[...values].join(", ")}`],
     ),
   );
+  if (answer.verdict !== "BLOCK")
+    lines.push(
+      "",
+      "This is what the table says. Rules of the contract may be stricter, for example about these files.",
+    );
   return lines.join("\n").trimEnd();
 }
 

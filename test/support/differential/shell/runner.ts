@@ -1,6 +1,7 @@
 /**
  * Runs texts in a real shell, one at a time, and reports their effects. argv: a folder for it alone, and the names of further
- * programs, which get a project with a repository. Each line of standard input is an `Order` as JSON, and each line of standard output is a `Reply`.
+ * programs, which get a project with a repository. Each line of standard input is an `Order` as JSON, and each line of
+ * standard output is a `Reply`.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";

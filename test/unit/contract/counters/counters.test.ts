@@ -396,7 +396,9 @@ suite("a counter per call counts calls with equal tools and inputs", () => {
       '{"n": 1, "s": "x", "any": {"a": []}}',
     ];
     assert.equal(new Set(inputs.map((input) => keyOf(input))).size, inputs.length);
-    const two = `${withCounter("{ of: ['*'], per: call }").replace("counters:", "  u: { input: { type: object, additionalProperties: true }, otherwise: ALLOW } # svc-gate: allow open-input because it is a test\ncounters:")}`;
+    const open = "{ input: { type: object, additionalProperties: true }, otherwise: ALLOW }";
+    const second = `  u: ${open} # svc-gate: allow open-input because it is a test\ncounters:`;
+    const two = withCounter("{ of: ['*'], per: call }").replace("counters:", second);
     const [ofT, ofU] = ["t", "u"].map((tool) => updates(two, { tool })[0]?.key);
     assert.ok(ofT !== undefined && ofU !== undefined && ofT !== ofU);
   });

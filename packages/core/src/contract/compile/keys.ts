@@ -47,11 +47,6 @@ export function checkKey(per: readonly WrittenExpression[], scope: Scope, facts:
   });
 }
 
-/** Equal for two calls if and only if their tools and their inputs are equal, numbers by value. It may be long. */
-function callPart({ tool, input }: EvaluationContext, unbound: readonly string[]): Canonical {
-  return ["call", tool, inputText(input, unbound, numberByValue)];
-}
-
 export function planKey(keys: readonly KeyPart[], scope: Scope): KeyPlan {
   const pieces = keys.map((part) =>
     typeof part === "string" ? part : planIfValid<Plan>(scope, part, plan, () => null),
@@ -63,7 +58,8 @@ export function planKey(keys: readonly KeyPart[], scope: Scope): KeyPlan {
       if (piece === "session") values.push(["session", caller.keyName, caller.sessionId ?? ""]);
       else if (piece === "key") values.push(["key", caller.keyName]);
       else if (piece === "gate") values.push(["gate"]);
-      else if (piece === "call") values.push(callPart(context, scope.unbound ?? []));
+      else if (piece === "call")
+        values.push(["call", context.tool, inputText(context.input, numberByValue, scope.unbound)]);
       else values.push(keyValue(piece(context)));
     }
     return values;

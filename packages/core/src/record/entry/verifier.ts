@@ -5,7 +5,7 @@ import { evidenceDigest, isEmptyList, missingParts, partText } from "./evidence.
 import { leafHash, parseLeaf, zeroHash, type Leaf } from "./leaf.ts";
 import { changeColumns, resultVerdict, type Finding, type FindingCode, type StoredRow } from "./row.ts";
 
-/** The number, hash and time of a row, which the next row must follow. */
+/** The number, hash and time of a row, which the next row must follow; `at` is in milliseconds, and 0 before the first row. */
 export interface Link {
   readonly seq: number;
   readonly hash: string;
