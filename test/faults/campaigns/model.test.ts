@@ -159,8 +159,11 @@ suite("positive controls of the comparison", () => {
   control("the comparison reduces a disagreement to its smallest scenario", () => {
     const defect = { isWithin: () => false };
     const isOne = (scenario: Scenario): boolean => problemOf(scenario, defect)?.about === "read";
+    // A definition and the one rule that uses it could only go together, and the minimiser removes one thing at a time.
+    const isSimple = (scenario: Scenario): boolean =>
+      scenario.contracts.every(({ lets }) => lets.length === 0) && JSON.stringify(scenario).length < 12_000;
     let from = 1;
-    while (!isOne(generate(from, 4))) from += 1;
+    while (!isSimple(generate(from, 4)) || !isOne(generate(from, 4))) from += 1;
     const { contracts, calls } = minimise(generate(from, 4), isOne);
     assert.deepEqual([contracts.length, contracts[0]?.rules.length, calls.length], [1, 1, 2]);
   });

@@ -13,12 +13,11 @@ import { readShell } from "../../../packages/readers/src/shell/shell.ts";
 import { compile, judge, readReady } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
 import { textOf } from "../../support/differential/packs/texts.ts";
-import type { Reply } from "../../support/differential/shell/runner.ts";
 import { canSeal, openSandbox, shellPath, type Sandbox } from "../../support/differential/shell/sandbox.ts";
 import { Dice } from "../../support/campaign/random.ts";
 import { printSeed, seedOf } from "../../support/random-test.ts";
 
-const perForm = Number(process.env["SVC_PACKS"] ?? 6);
+const perForm = Number(process.env["SVC_PACKS"] ?? 3);
 const seed = seedOf("SVC_PACKS_SEED");
 const bash = shellPath("bash");
 const missing = bash === undefined ? "bash is not installed" : canSeal() ? undefined : "this machine has no namespaces";
@@ -27,92 +26,120 @@ const missing = bash === undefined ? "bash is not installed" : canSeal() ? undef
 const ownFiles = [
   /^app\/\.git\/index$/,
   /^home\/\.config$/,
-  /^home\/(?:\.npm|\.cache|\.config\/(?:go|gcloud|procps)|\.local|\.rustup|\.terraform\.d|go)(?:\/|$)/,
+  /^home\/(?:\.npm|\.gradle|\.m2|\.kube\/cache|\.cache|\.config\/(?:go|gcloud|procps)|\.local|\.rustup|\.terraform\.d|go)(?:\/|$)/,
   /^tmp\//,
 ];
 /** Endings with which a program names a file beside the one that it was given. */
 const ownEnding = /\.(?:gz|zip|bak|orig)$/;
 
-interface Ran {
-  readonly form: string;
-  readonly text: string;
-  readonly effects: readonly string[];
-}
-
 suite("the forms of the ready packs against the real programs", { skip: missing ?? false }, () => {
   let sandbox: Sandbox;
-  let contract: PolicySet;
-  let table: CommandTable;
-  let forms: readonly Form[];
+  let ready: Judged;
   before(async () => {
-    const ready = compile(readReady("shell"));
-    forms = tableOf(ready).forms.filter(
-      ({ verdict, does }) => verdict === "ALLOW" && !does.has("runs") && !does.has("sends"),
-    );
-    const programs = [...new Set(forms.map(({ run }) => run[0] ?? ""))].filter((name) => /^[\w.-]+$/.test(name));
-    sandbox = openSandbox({ isSealed: true, runners: 2, programs });
-    contract = compile(
-      readReady("shell")
-        .replace(/^ {2}workspace: .*$/m, `  workspace: ${sandbox.area}/app`)
-        .replace(/^ {2}open_folders: .*$/m, "  open_folders: [src]"),
-    );
-    table = tableOf(contract);
-    await loadFunctions(contract);
+    const programs = harmless(tableOf(compile(readReady("shell")))).map(({ run }) => run[0] ?? "");
+    const names = [...new Set([...programs, "csplit"])].filter((name) => /^[\w.-]+$/.test(name));
+    sandbox = openSandbox({ isSealed: true, runners: 2, programs: names });
+    ready = await judgedIn(sandbox, readReady("shell"));
   });
   after(() => sandbox.close());
 
-  const isAllowed = (command: string): boolean =>
-    judge(contract, { tool: "shell.run", input: { command, cwd: `${sandbox.area}/app` } }).verdict === "ALLOW";
-  const writesOf = (text: string): readonly string[] => {
-    const start = `${sandbox.area}/app`;
-    return [...judgeText(readShell(text, start), table, start).writes];
-  };
-  const run = async (form: string, text: string, may: readonly string[] = writesOf(text)): Promise<Ran> => {
-    const reply = await sandbox.run({ shell: [bash ?? ""], text });
-    return { form, text, effects: effectsOf(reply, sandbox.area, may) };
-  };
-
   test("each runs as its form says", async (t) => {
     printSeed(t, { cases: perForm, seed, variable: "SVC_PACKS_SEED" });
-    const ran = new Map<string, number>();
-    const absent = new Set<string>();
-    const holes: Ran[] = [];
-    const waiting = new Set<Promise<void>>();
-    for (const [at, variants] of entriesOf(forms).entries()) {
-      const installed = variants.filter(
-        ({ run: [program = ""] }) => builtins.has(program) || shellPath(program) !== undefined,
-      );
-      if (installed.length === 0) absent.add(variants[0]?.run[0] ?? "");
-      for (let round = 0; round < perForm && installed.length > 0; round += 1) {
-        const dice = new Dice(seed + at * 1_000 + round);
-        const form = dice.oneOf(installed);
-        const text = textOf(form, table.programs.get(form.run[0] ?? ""), dice);
-        if (text === undefined || !isAllowed(text)) continue;
-        const name = form.run.join(" ");
-        ran.set(name, (ran.get(name) ?? 0) + 1);
-        const running = run(name, text).then((done) => {
-          waiting.delete(running);
-          if (done.effects.length > 0) holes.push(done);
-        });
-        waiting.add(running);
-        if (waiting.size >= waitingMax) await Promise.race(waiting);
-      }
-    }
-    await Promise.all(waiting);
+    const { ran, absent, holes } = await runForms(sandbox, ready, harmless(ready.table));
     const texts = [...ran.values()].reduce((sum, each) => sum + each, 0);
     t.diagnostic(`${ran.size} commands ran, with ${texts} texts; not installed: ${[...absent].join(" ")}`);
     assert.deepEqual(holes, []);
     assert.ok(ran.size > 60, `only ${ran.size} commands ran`);
   });
 
-  control("positive control: a change, a secret and a canary that no form names are seen", async () => {
-    const found = [await run("", "rm precious.txt", []), await run("", "cat .env", []), await run("", "./ls", [])];
-    assert.deepEqual(
-      found.map(({ effects }) => effects),
-      [["changed app/precious.txt"], ["printed a secret of the working folder"], ["ran ./ls"]],
+  control("positive control: a form that says less than its program does is found", async () => {
+    const forms = "forms: [{ run: csplit, options: [-s], words: [reads FILE, NUMBER], does: reads }]";
+    const wrong = await judgedIn(
+      sandbox,
+      readReady("shell").replace("\ncommands:\n", () => `\ncommands:\n  ${forms}\n`),
+    );
+    const own = harmless(wrong.table).filter(({ run }) => run[0] === "csplit");
+    const { holes } = await runForms(sandbox, wrong, own, 30);
+    assert.ok(
+      holes.some(({ effects }) => effects.includes("changed app/xx00")),
+      JSON.stringify(holes),
     );
   });
+
+  control("positive control: a change, a secret and a canary that no form names are seen", async () => {
+    const texts = ["rm precious.txt", "cat .env", "./ls"];
+    assert.deepEqual(await Promise.all(texts.map((text) => effectsOf(sandbox, text, []))), [
+      ["changed app/precious.txt"],
+      ["printed a secret of the working folder"],
+      ["ran ./ls"],
+    ]);
+  });
 });
+
+/** A contract for commands in the sandbox's folder, and its table. */
+interface Judged {
+  readonly contract: PolicySet;
+  readonly table: CommandTable;
+}
+
+async function judgedIn({ area }: Sandbox, text: string): Promise<Judged> {
+  const contract = compile(
+    text
+      .replace(/^ {2}workspace: .*$/m, `  workspace: ${area}/app`)
+      .replace(/^ {2}open_folders: .*$/m, "  open_folders: [src]"),
+  );
+  await loadFunctions(contract);
+  return { contract, table: tableOf(contract) };
+}
+
+/** The forms that may run unasked, and neither run code nor contact another machine. */
+function harmless({ forms }: CommandTable): readonly Form[] {
+  return forms.filter(({ verdict, does }) => verdict === "ALLOW" && !does.has("runs") && !does.has("sends"));
+}
+
+interface Ran {
+  /** The number of texts for each command that ran. */
+  readonly ran: ReadonlyMap<string, number>;
+  readonly absent: ReadonlySet<string>;
+  readonly holes: readonly { readonly form: string; readonly text: string; readonly effects: readonly string[] }[];
+}
+
+async function runForms(
+  sandbox: Sandbox,
+  { contract, table }: Judged,
+  forms: readonly Form[],
+  rounds = perForm,
+): Promise<Ran> {
+  const cwd = `${sandbox.area}/app`;
+  const ran = new Map<string, number>();
+  const absent = new Set<string>();
+  const holes: Ran["holes"][number][] = [];
+  const waiting = new Set<Promise<void>>();
+  for (const [at, variants] of entriesOf(forms).entries()) {
+    const installed = variants.filter(
+      ({ run: [program = ""] }) => builtins.has(program) || shellPath(program) !== undefined,
+    );
+    if (installed.length === 0) absent.add(variants[0]?.run[0] ?? "");
+    for (let round = 0; round < rounds && installed.length > 0; round += 1) {
+      const dice = new Dice(seed + at * 1_000 + round);
+      const form = dice.oneOf(installed);
+      const text = textOf(form, table.programs.get(form.run[0] ?? ""), dice);
+      if (text === undefined) continue;
+      if (judge(contract, { tool: "shell.run", input: { command: text, cwd } }).verdict !== "ALLOW") continue;
+      const name = form.run.join(" ");
+      ran.set(name, (ran.get(name) ?? 0) + 1);
+      const named = [...judgeText(readShell(text, cwd), table, cwd).writes];
+      const running = effectsOf(sandbox, text, named).then((effects) => {
+        waiting.delete(running);
+        if (effects.length > 0) holes.push({ form: name, text, effects });
+      });
+      waiting.add(running);
+      if (waiting.size >= waitingMax) await Promise.race(waiting);
+    }
+  }
+  await Promise.all(waiting);
+  return { ran, absent, holes };
+}
 
 const builtins = new Set(
   (
@@ -135,8 +162,9 @@ function tableOf(policySet: PolicySet): CommandTable {
   return table;
 }
 
-/** What happened that the table did not say. `may` are paths, or patterns, that the table named as written. */
-function effectsOf({ ran, changed, shown }: Reply, area: string, may: readonly string[]): readonly string[] {
+/** Runs a text, and returns what happened that the table did not say. `may` are the paths, or patterns, that it named. */
+async function effectsOf({ run, area }: Sandbox, text: string, may: readonly string[]): Promise<readonly string[]> {
+  const { ran, changed, shown } = await run({ shell: [bash ?? ""], text });
   const named = may.map((path) => path.replace(`${area}/`, ""));
   const isNamed = (path: string): boolean =>
     named.some(
