@@ -27,7 +27,7 @@ interface Contract {
   readonly limits: Readonly<Record<string, unknown>>;
   readonly platform: object;
   readonly host_facts: readonly string[];
-  readonly counters: object;
+  readonly counters: { readonly sub_agents: object };
   readonly let: Readonly<Record<string, string>>;
   readonly rules: readonly Rule[];
 }
@@ -56,6 +56,8 @@ function textOf(host: string): string {
 function translated(text: string): string {
   return text
     .replaceAll(ownClauses, "")
+    .replace(/tool == "\w+"(?= && counters\.sub_agents)/, 'tool == "Agent"')
+    .replace(/ && !\(tool in \[[^\]]*\]\)$/, "") // tools that only wait
     .replaceAll(/\bstart\b(?=[.,})\]])/g, "platform.cwd")
     .replaceAll(/\{input\.(?:path|filePath)\}/g, "{input.file_path}")
     .replaceAll("[place].", "file.")
@@ -66,9 +68,16 @@ function translated(text: string): string {
     );
 }
 
+/** A contract in which the tool that starts a sub-agent has no name. */
+function parsed(text: string): Contract {
+  const contract = parse(text) as Contract;
+  const { counters } = contract;
+  return { ...contract, counters: { ...counters, sub_agents: { ...counters.sub_agents, of: "" } } };
+}
+
 /** Returns a sentence for each limit, fact, counter and rule that differs from Claude Code's. */
 function differences(text: string): readonly string[] {
-  const [other, claude] = [parse(text) as Contract, parse(textOf("claude-code")) as Contract];
+  const [other, claude] = [parsed(text), parsed(textOf("claude-code"))];
   const limits = Object.keys({ ...claude.limits, ...other.limits })
     .filter((name) => !ownLimits.has(name))
     .filter((name) => JSON.stringify(claude.limits[name]) !== JSON.stringify(other.limits[name]));
@@ -120,6 +129,8 @@ suite("the contracts for coding agents", () => {
     assert.deepEqual(doctored("[src, lib, ", "[src, "), ["limit open_folders"]);
     assert.deepEqual(doctored("search, git,", "search,"), ["commands"]);
     assert.deepEqual(doctored('run.verdict == "ESCALATE"', 'run.verdict == "BLOCK"'), ["rule asks"]);
+    assert.deepEqual(doctored("[key, call]", "[session, call]"), ["counters"]);
+    assert.deepEqual(doctored("counters.equal + 1", "counters.equal"), ["rule loops"]);
     assert.deepEqual(doctored("run.reads + run.writes + run.lists", "run.reads + run.writes"), [
       "rule commands-outside",
     ]);
