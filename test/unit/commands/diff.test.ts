@@ -37,18 +37,18 @@ const pairs: readonly (readonly [title: string, before: string, after: string, s
     `{ forms: [{ run: cat, options: [-n], words: reads FILE, does: reads }] }`,
     ["cat changed weaker"],
   ],
-  ["a variable", `{ forms: [${cat}] }`, `{ forms: [${cat}], variables: [CI] }`, ["variables changed weaker"]],
+  ["a variable", `{ forms: [${cat}] }`, `{ forms: [${cat}], variables: [CI] }`, ["variable CI added weaker"]],
   [
     "a generated folder less",
     `{ forms: [${cat}], generated: [a, b] }`,
     `{ forms: [${cat}], generated: [a] }`,
-    ["generated changed stricter"],
+    ["generated folder b removed stricter"],
   ],
   [
     "the style of a program",
     `{ forms: [${cat}] }`,
     `{ forms: [${cat}], programs: { cat: { style: single } } }`,
-    ["programs changed weaker"],
+    ["program cat added weaker"],
   ],
   [
     "another example",

@@ -4,7 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
-import { answerTo, problemsOf, tableOf } from "./kit.ts";
+import { compileContracts } from "../../../packages/readers/src/compile.ts";
+import { findWrongExamples } from "../../../packages/readers/src/tables.ts";
+import { answerTo, contractOf, problemsOf, tableOf } from "./kit.ts";
 
 const table = tableOf(`
 programs:
@@ -58,6 +60,7 @@ const rows: readonly Row[] = [
   ["ALLOW", "head --color=always a.txt"],
   ["ALLOW", "head --color a.txt"],
   ["ESCALATE", "head --color=odd a.txt", "not one of always, never"],
+  ["ESCALATE", "git --no-pager=x log", "the option `--no-pager` is listed without a value"],
   ["ESCALATE", "head a.txt --odd", "the option `--odd` is not listed"],
   ["ALLOW", "cat -- -odd-name"],
   // words in order
@@ -158,6 +161,20 @@ const mistakes: readonly (readonly [forms: string, problem: string])[] = [
   ["{ run: a, does: writes, writes: all }", "the value of `writes` is `unseen`"],
   ["{ run: a, does: reads, patterns: all }", "the value of `patterns` is `any` or `code`"],
   ["{ run: a -x, does: sends, reason: r }", "has an option in `run`"],
+  ['{ run: a, does: sends, reason: "sends {word1}" }', "has `{word1}` in its reason"],
+  ['{ run: a, does: sends, reason: "sends {words" }', "has `{words` in its reason"],
+  ["{ run: sed, does: reads, options: [-i], words: TEXT * }", "permits any code, because `sed` runs its words"],
+  ["{ run: gawk, does: reads, words: [NAME, reads FILE *] }", "permits any code, because `gawk` runs its words"],
+  ["{ run: jq, does: reads, words: ARGS * }", "permits any code, because `jq` runs its words"],
+  ["{ run: sh|bash, does: runs, words: TEXT }", "permits any code, because `bash` runs its words"],
+];
+
+/** Slips in the shape of a word, and what the compiler proposes. */
+const slips: readonly (readonly [form: string, hint: string])[] = [
+  ["{ run: a, does: reads, words: test run }", "write `test | run` for one of these texts, or `test, run`"],
+  ["{ run: a, does: reads, options: --all --fast TEXT }", "a comma is missing before `--fast`"],
+  ["{ run: a, does: reads, words: [read FILE *] }", "did you mean `reads`?"],
+  ["{ run: a, does: reads, words: reads FILES }", "did you mean `FILE`?"],
 ];
 
 test("the compiler reports each mistake of a form with its reason", () => {
@@ -168,6 +185,48 @@ test("the compiler reports each mistake of a form with its reason", () => {
       `${form}: ${found.join("; ")}`,
     );
   }
+});
+
+test("the compiler says what an author probably meant", () => {
+  for (const [form, hint] of slips) {
+    const compiled = compileContracts([{ name: "c.yaml", text: contractOf(`forms:\n  - ${form}`) }]);
+    const hints = compiled.ok ? [] : compiled.problem.map((problem) => problem.hint ?? "");
+    assert.ok(
+      hints.some((each) => each.includes(hint)),
+      `${form}: ${hints.join("; ")}`,
+    );
+  }
+});
+
+test("a program is described in one table, so that a pack does not weaken the forms of another", () => {
+  const one = "pack: one\nprograms: { rm: { options: [-C TEXT] } }\n";
+  const two = "pack: two\nprograms: { find: { style: single }, rm: { style: single } }\n";
+  const own = "programs: { find: { style: gnu } }";
+  assert.deepEqual(problemsOf("from: one.yaml", { "one.yaml": one }), []);
+  assert.deepEqual(problemsOf("from: one.yaml, two.yaml", { "one.yaml": one, "two.yaml": two }), [
+    "form: `one` describes the program `rm` already",
+  ]);
+  assert.deepEqual(problemsOf(`from: two.yaml\n${own}`, { "two.yaml": two }), [
+    "form: `two` describes the program `find` already",
+  ]);
+});
+
+test("an example must run the program of its form, and have the answer that the form says", async () => {
+  const forms = `forms:
+  - { run: a|b go, words: one ?, does: reads, examples: [a go, "ls | b go one", c go], counterexamples: [b go two, c stop] }
+  - { run: a go, marked: [-f], does: destroys, reason: r, counterexamples: [a go one] }`;
+  const found = await findWrongExamples(tableOf(forms));
+  assert.deepEqual([...new Set(found.map(({ message }) => message))].toSorted(), [
+    "the counterexample `a go one` of `a go -f` is ALLOW, by `a go`",
+    "the example `c go` of `a go` does not run `a`",
+    "the example `c go` of `a go` is ESCALATE, not ALLOW: `c`: it is not listed",
+    "the example `c go` of `b go` does not run `b`",
+    "the example `c go` of `b go` is ESCALATE, not ALLOW: `c`: it is not listed",
+    "the example `c stop` of `a go` does not run `a`",
+    "the example `c stop` of `b go` does not run `b`",
+    "the example `ls | b go one` of `a go` is ESCALATE, not ALLOW: `ls`: it is not listed",
+    "the example `ls | b go one` of `b go` is ESCALATE, not ALLOW: `ls`: it is not listed",
+  ]);
 });
 
 test("a form without a mistake has no problem", () => {

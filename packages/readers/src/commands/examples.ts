@@ -1,4 +1,10 @@
-import { EvaluationError, nameOfForm, type CommandTable, type Form } from "../../../core/src/contract/function.ts";
+import {
+  EvaluationError,
+  kinds,
+  nameOfForm,
+  type CommandTable,
+  type Form,
+} from "../../../core/src/contract/function.ts";
 import { judgeEach, judgeText, type CommandFinding, type TableAnswer } from "./judge.ts";
 import { load, readShell } from "../shell/shell.ts";
 
@@ -14,7 +20,9 @@ const folder = ".";
 /** Compares the examples of a table with its answers. A counterexample of a form is never ALLOW. */
 export async function findWrongExamples(table: CommandTable): Promise<readonly WrongExample[]> {
   await load();
+  const written = Map.groupBy(table.forms, ({ source, span }) => `${source} ${span.from}`);
   return table.forms.flatMap((form) => [
+    ...strayExamples(form, written.get(`${form.source} ${form.span.from}`) ?? [form]),
     ...form.examples.flatMap((text) => {
       const { verdict, reason } = answerTo(text, table);
       if (verdict === form.verdict) return [];
@@ -36,6 +44,18 @@ export async function findWrongExamples(table: CommandTable): Promise<readonly W
       ];
     }),
   ]);
+}
+
+/** Examples without the program of their form say nothing about it. A form may be written for several programs. */
+function strayExamples(form: Form, spellings: readonly Form[]): readonly WrongExample[] {
+  const programs = spellings.map(({ run }) => run[0] ?? "");
+  if (programs.some((name) => name in kinds)) return [];
+  return [...form.examples, ...form.counterexamples]
+    .filter((text) => !text.split(/[\s;|&()"'`$]+/).some((word) => programs.includes(word)))
+    .map((text) => ({
+      form,
+      message: `the example \`${text}\` of \`${nameOfForm(form)}\` does not run \`${form.run[0]}\``,
+    }));
 }
 
 function answerTo(text: string, table: CommandTable): Pick<TableAnswer, "verdict" | "reason" | "form"> {

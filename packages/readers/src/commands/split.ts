@@ -157,6 +157,8 @@ function readOptions(
   if (isLong) {
     const name = equals < 0 ? text : text.slice(0, equals);
     const option = find(name) ?? (style === "single" && /^--[^-]/.test(name) ? find(name.slice(1)) : undefined);
+    if (equals >= 0 && option !== undefined && option.value === undefined)
+      return `the option ${say({ text: name })} is listed without a value`;
     if (equals < 0 || option?.value === undefined) return `the option ${say({ text: name })} is not listed`;
     return { options: [{ name, option, value: attachedValue(arg, equals + 1) }], taken: 0 };
   }

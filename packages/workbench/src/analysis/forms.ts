@@ -4,7 +4,7 @@ import type { PolicySet } from "../../../readers/src/contract.ts";
 /** How the table of commands of one contract differs. */
 export interface FormChange {
   readonly contract: string;
-  /** The name of the form, or the part of the table: `generated`, `variables`, `programs`. */
+  /** The name of the form, or the part of the table: `generated folder dist`, `variable CI`, `program git`. */
   readonly name: string;
   readonly change: "added" | "removed" | "changed";
   /** The verdict of the form before and after; null for a part of the table, and where there is none. */
@@ -58,22 +58,22 @@ function compareParts(
   before: CommandTable | undefined,
   after: CommandTable | undefined,
 ): readonly FormChange[] {
-  const parts = [
-    ["generated", before?.generated ?? [], after?.generated ?? []],
-    ["variables", [...(before?.variables ?? [])], [...(after?.variables ?? [])]],
-    ["programs", programTexts(before), programTexts(after)],
-  ] as const;
-  return parts.flatMap(([name, old, own]): readonly FormChange[] => {
-    const isSame = old.length === own.length && old.every((each) => own.includes(each));
-    if (isSame) return [];
-    const isShorter = name !== "programs" && own.every((each) => old.includes(each));
-    const direction = isShorter ? "stricter" : "weaker";
-    return [{ contract, name, change: "changed", before: null, after: null, direction }];
+  const [old, own] = [partsOf(before), partsOf(after)];
+  return [...new Set([...old.keys(), ...own.keys()])].flatMap((name): readonly FormChange[] => {
+    if (old.get(name) === own.get(name)) return [];
+    const change = !old.has(name) ? "added" : own.has(name) ? "changed" : "removed";
+    const direction = change === "removed" && !name.startsWith("program ") ? "stricter" : "weaker";
+    return [{ contract, name, change, before: null, after: null, direction }];
   });
 }
 
-function programTexts(table: CommandTable | undefined): readonly string[] {
-  return [...(table?.programs ?? [])].map((entry) => JSON.stringify(entry));
+/** The parts of a table besides its forms, by their names. */
+function partsOf(table: CommandTable | undefined): ReadonlyMap<string, string> {
+  return new Map([
+    ...(table?.generated ?? []).map((folder) => [`generated folder ${folder}`, ""] as const),
+    ...[...(table?.variables ?? [])].map((name) => [`variable ${name}`, ""] as const),
+    ...[...(table?.programs ?? [])].map(([name, shape]) => [`program ${name}`, JSON.stringify(shape)] as const),
+  ]);
 }
 
 function formsOf(table: CommandTable | undefined): ReadonlyMap<string, Form> {

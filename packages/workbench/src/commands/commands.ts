@@ -46,7 +46,8 @@ function showDrift(tables: readonly (readonly [contract: string, table: CommandT
       ([command, own]) => `  ${command}: its help does not name ${own.map(({ option }) => option).join(", ")}`,
     );
     const rest = silent.length === 0 ? "" : `; not installed, or without help: ${silent.join(", ")}`;
-    return [`${contract}: ${compared.length} commands compared${rest}`, ...rows].join("\n");
+    const count = compared.length === 0 ? "nothing was compared" : `${compared.length} commands compared`;
+    return [`${contract}: ${count}${rest}`, ...rows].join("\n");
   });
   return { exitCode, text: blocks.join("\n\n") };
 }

@@ -221,7 +221,19 @@ suite("the type checker", { tags: ["contract.language"] }, () => {
       assert.deepEqual(more, [], let_);
       says(name, problem);
     }
-    for (const name of ["input", "platform", "limits", "counters", "tool", "session", "now", "key", "gate", "for"]) {
+    for (const name of [
+      "input",
+      "platform",
+      "limits",
+      "counters",
+      "tool",
+      "session",
+      "now",
+      "key",
+      "gate",
+      "call",
+      "for",
+    ]) {
       says(`let-named ${name}`, String(texts(`{ ${name}: input.n }`, "input.n > 1")[0]));
     }
     for (const name of ["in", "true"]) assert.match(texts(`{ ${name}: input.n }`, "input.n > 1")[0] ?? "", /^name/);

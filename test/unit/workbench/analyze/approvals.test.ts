@@ -176,6 +176,16 @@ suite("limits on what parked calls reserve", () => {
       { counters: counter("input.user"), rules: reading("counters.parked.held") },
       ["agent-controlled-key: input.user"],
     ],
+    [
+      "a budget of equal calls, and so of each other input again",
+      { counters: counter("[key, call]"), rules: reading("counters.parked") },
+      ["agent-controlled-key: key"],
+    ],
+    [
+      "a limit on the number of equal calls",
+      { counters: counter("[key, call]").replace("sum: input.usd, ", ""), rules: reading("counters.parked") },
+      [],
+    ],
   ]);
 });
 

@@ -173,7 +173,7 @@ export interface PackDocument extends FormsDocument {
 export interface FormsDocument {
   readonly name: string;
   readonly forms: readonly Form[];
-  readonly programs: ReadonlyMap<string, ProgramShape>;
+  readonly programs: ReadonlyMap<string, ProgramShape & { readonly span: Span }>;
   readonly generated: readonly string[];
   readonly variables: readonly string[];
 }

@@ -33,7 +33,11 @@ export function readTable(reader: PartReader, map: YamlMap, name: string): Forms
   };
 }
 
-function readProgram(reader: PartReader, node: YamlNode, span: Span): ProgramShape | undefined {
+function readProgram(
+  reader: PartReader,
+  node: YamlNode,
+  span: Span,
+): (ProgramShape & { readonly span: Span }) | undefined {
   const map = reader.part(node, "program", "a program");
   if (map === undefined) return undefined;
   const written = reader.text(map, "style");
@@ -46,6 +50,7 @@ function readProgram(reader: PartReader, node: YamlNode, span: Span): ProgramSha
       `styles are ${optionStyles.join(", ")}`,
     );
   return {
+    span,
     style: style as OptionStyle,
     options: readOptions(reader, map, "options", []),
     everywhere: readOptions(reader, map, "everywhere", []),
@@ -142,13 +147,33 @@ function checkForm(reader: PartReader, form: Form, map: YamlMap): void {
   } else if (reason === undefined) {
     report("run", `${label} is ${verdict}, so it needs a reason`, "say what would be lost or sent, under `reason:`");
   }
+  const [odd] = /\{(?!(?:words|word\.[1-9]|option)\})[^}]*\}?/.exec(reason ?? "") ?? [];
+  if (odd !== undefined)
+    report("reason", `${label} has \`${odd}\` in its reason`, "it may have `{words}`, `{word.1}` and `{option}`");
   checkWords(report, label, form);
+  const code = verdict === "ALLOW" ? codeKinds.find(([names]) => names.includes(run[0] ?? "")) : undefined;
+  if (
+    code !== undefined &&
+    words.some(({ kind }, at) => kind === "TEXT" || kind === "NAME" || (kind === "ARGS" && at === 0))
+  )
+    report("words", `${label} permits any code, because \`${run[0]}\` runs its words`, code[1]);
   const anything = words.find(({ kind }) => kind === "ANY");
   if (anything !== undefined && !["echo", "printf"].includes(run[0] ?? ""))
     report("words", `${label} permits any word`, "only `echo` and `printf` have `ANY`");
 }
 
 type ReportForm = (key: string, message: string, hint: string) => void;
+
+/** Programs whose words are code, and what to write for such a word. */
+const codeKinds: readonly (readonly [names: readonly string[], hint: string])[] = [
+  [["sed", "gsed"], "write `SED` for the script"],
+  [["awk", "gawk", "mawk", "nawk"], "write `AWK` for the script"],
+  [["jq", "gojq", "jaq"], "write `JQ` for the filter"],
+  [
+    ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"],
+    "write `COMMAND`, or `reads LEAF` for a script of the workspace",
+  ],
+];
 
 /** Kinds of words that never count as a file. */
 const texts: ReadonlySet<Kind> = new Set(["TEXT", "NUMBER", "SED", "AWK", "JQ"]);

@@ -52,14 +52,22 @@ export function parseShape(text: string): Read<WordShape> {
   // One word in capitals is a kind with a slip; `ON | OFF` are texts.
   const isSlip = texts.length === 1 && /^[A-Z]{3,}$/.test(text.trim()) && text.trim() !== "HEAD";
   if (role !== undefined || odd !== undefined || isSlip || texts.some((each) => each in kinds)) {
-    const message = `\`${text.trim()}\` is not a kind of word`;
-    const known = Object.keys(kinds);
-    return {
-      message,
-      hint: didYouMean(kind ?? "", known, `kinds are ${known.join(", ")}; texts are written \`a | b\``),
-    };
+    return { message: `\`${text.trim()}\` is not a kind of word`, hint: hintForShape(parts, kind ?? "") };
   }
   return { kind: undefined, texts, role: undefined };
+}
+
+/** What was probably meant: a comma, texts, a role or a kind. */
+function hintForShape(parts: readonly string[], kind: string): string {
+  const option = parts.find((each) => each.startsWith("-"));
+  if (option !== undefined) return `a comma is missing before \`${option}\``;
+  if (parts.length > 1 && parts.every((each) => /^[a-z][a-z0-9-]*$/.test(each)))
+    return `write \`${parts.join(" | ")}\` for one of these texts, or \`${parts.join(", ")}\` for one after the other`;
+  const known = Object.keys(kinds);
+  const all = `kinds are ${known.join(", ")}; texts are written \`a | b\``;
+  if (parts.length > 1 && !(roles as readonly string[]).includes(parts[0] ?? ""))
+    return didYouMean(parts[0] ?? "", roles, `roles are ${roles.join(", ")}`);
+  return didYouMean(kind, known, all);
 }
 
 function shapeOfKind(kind: Kind, role: FileRole | undefined): Read<WordShape> {

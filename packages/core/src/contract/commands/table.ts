@@ -2,7 +2,14 @@ import { didYouMean } from "../../wire/mod.ts";
 import type { Report, SourceFile } from "../text/diagnostic.ts";
 import { PartReader } from "../text/part-reader.ts";
 import { readYaml, type YamlMap, type YamlNode, type YamlScalar } from "../text/yaml.ts";
-import { nameOfForm, type CommandsDocument, type CommandTable, type Form, type PackDocument } from "./form.ts";
+import {
+  nameOfForm,
+  type CommandsDocument,
+  type CommandTable,
+  type Form,
+  type FormsDocument,
+  type PackDocument,
+} from "./form.ts";
 import { readList, readTable } from "./read-forms.ts";
 
 /** Reads the `commands` of a contract; undefined if they are not a map. */
@@ -48,11 +55,30 @@ export function linkCommands(document: CommandsDocument, packs: readonly PackDoc
   );
   return {
     forms: [...taken.filter((form) => !isTaken(form) && !isWeakened(form)), ...document.own.forms],
-    programs: new Map(tables.flatMap(({ programs }) => [...programs])),
+    programs: joinPrograms(tables, report),
     generated: tables.flatMap(({ generated }) => generated),
     variables: new Set(tables.flatMap(({ variables }) => variables)),
     weakened: document.weaken.map(({ form, because }) => ({ form: form.text, because })),
   };
+}
+
+/** Each program is described in one table, so that no pack changes how the forms of another one are read. */
+function joinPrograms(tables: readonly FormsDocument[], report: Report): CommandTable["programs"] {
+  const owners = new Map<string, string>();
+  const joined = tables.flatMap(({ name, programs }) =>
+    [...programs].map(([program, { span, ...shape }]) => {
+      const owner = owners.getOrInsert(program, name);
+      if (owner !== name)
+        report.add(
+          "form",
+          span,
+          `\`${owner}\` describes the program \`${program}\` already`,
+          "leave it out here, because its options and style hold for the forms of all packs",
+        );
+      return [program, shape] as const;
+    }),
+  );
+  return new Map(joined);
 }
 
 interface LeavingOut {

@@ -12,7 +12,7 @@ const nameCharactersMax = 64;
 const namePattern = /^[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*$/;
 const identifier = /^(?!(?:true|false|null|in)$)[A-Za-z_][A-Za-z0-9_]*$/;
 /** Names that a `let:` cannot have: the roots, the words of `per:`, and CEL's reserved words. */
-const taken = new Set([..."input platform limits counters tool session now key gate".split(" "), ...reserved]);
+const taken = new Set([..."input platform limits counters tool session now key gate call".split(" "), ...reserved]);
 
 /** Reads the members of the maps of a document, each in one shape. Members of another shape go to the report. */
 export class PartReader {

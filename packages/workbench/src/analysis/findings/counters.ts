@@ -51,15 +51,17 @@ function countersOf(subjects: readonly AnalysisSubject[]): readonly CounterInUse
   const { document } = first;
   return [...document.counters].map(([name, counter]) => {
     const id = `${document.name}.${name}`;
+    // Equal calls are counted to find a loop. An amount under such a key is a budget that every other input has again.
+    const rootsOf = ({ syntax, text }: (typeof counter.per)[number]): readonly KeyRoot[] =>
+      text === "call" && counter.sum !== undefined ? ["input"] : keyRoot(text, syntax, document.lets);
     return {
       name,
       id,
       document: counter,
       of: subjects.filter(({ tool }) => counter.of.some(({ text }) => fits(text, tool))),
       uses: subjects.flatMap((subject) => [...usesIn(subject, id, false), ...usesIn(subject, reservedName(id), true)]),
-      parts: new Set(counter.per.flatMap(({ syntax, text }) => keyRoot(text, syntax, document.lets))),
-      chosen: counter.per.find(({ syntax, text }) => keyRoot(text, syntax, document.lets).includes("input"))?.syntax
-        .span,
+      parts: new Set(counter.per.flatMap(rootsOf)),
+      chosen: counter.per.find((part) => rootsOf(part).includes("input"))?.syntax.span,
     };
   });
 }
