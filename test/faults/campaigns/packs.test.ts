@@ -45,11 +45,13 @@ suite("the forms of the ready packs against the real programs", { skip: missing 
 
   test("each runs as its form says", async (t) => {
     printSeed(t, { cases: perForm, seed, variable: "SVC_PACKS_SEED" });
-    const { ran, absent, holes } = await runForms(sandbox, ready, harmless(ready.table));
-    const texts = [...ran.values()].reduce((sum, each) => sum + each, 0);
-    t.diagnostic(`${ran.size} commands ran, with ${texts} texts; not installed: ${[...absent].join(" ")}`);
+    const { texts, done, failed, absent, holes } = await runForms(sandbox, ready, harmless(ready.table));
+    t.diagnostic(
+      `${texts} texts; ${done.size} commands succeeded, and no text of these did: ${[...failed].join(", ")}`,
+    );
+    t.diagnostic(`not installed: ${[...absent].join(" ")}`);
     assert.deepEqual(holes, []);
-    assert.ok(ran.size > 60, `only ${ran.size} commands ran`);
+    assert.ok(done.size > 100, `only ${done.size} commands succeeded`);
   });
 
   control("positive control: a form that says less than its program does is found", async () => {
@@ -68,11 +70,11 @@ suite("the forms of the ready packs against the real programs", { skip: missing 
 
   control("positive control: a change, a secret and a canary that no form names are seen", async () => {
     const texts = ["rm precious.txt", "cat .env", "./ls"];
-    assert.deepEqual(await Promise.all(texts.map((text) => effectsOf(sandbox, text, []))), [
-      ["changed app/precious.txt"],
-      ["printed a secret of the working folder"],
-      ["ran ./ls"],
-    ]);
+    const found = await Promise.all(texts.map((text) => runText(sandbox, text, [])));
+    assert.deepEqual(
+      found.map(({ effects }) => effects),
+      [["changed app/precious.txt"], ["printed a secret of the working folder"], ["ran ./ls"]],
+    );
   });
 });
 
@@ -98,8 +100,10 @@ function harmless({ forms }: CommandTable): readonly Form[] {
 }
 
 interface Ran {
-  /** The number of texts for each command that ran. */
-  readonly ran: ReadonlyMap<string, number>;
+  readonly texts: number;
+  /** Commands of which a text ran to its end without an error, and those of which none did. */
+  readonly done: ReadonlySet<string>;
+  readonly failed: ReadonlySet<string>;
   readonly absent: ReadonlySet<string>;
   readonly holes: readonly { readonly form: string; readonly text: string; readonly effects: readonly string[] }[];
 }
@@ -111,7 +115,8 @@ async function runForms(
   rounds = perForm,
 ): Promise<Ran> {
   const cwd = `${sandbox.area}/app`;
-  const ran = new Map<string, number>();
+  let texts = 0;
+  const [done, failed] = [new Set<string>(), new Set<string>()];
   const absent = new Set<string>();
   const holes: Ran["holes"][number][] = [];
   const waiting = new Set<Promise<void>>();
@@ -127,10 +132,12 @@ async function runForms(
       if (text === undefined) continue;
       if (judge(contract, { tool: "shell.run", input: { command: text, cwd } }).verdict !== "ALLOW") continue;
       const name = form.run.join(" ");
-      ran.set(name, (ran.get(name) ?? 0) + 1);
+      texts += 1;
+      failed.add(name);
       const named = [...judgeText(readShell(text, cwd), table, cwd).writes];
-      const running = effectsOf(sandbox, text, named).then((effects) => {
+      const running = runText(sandbox, text, named).then(({ isDone, effects }) => {
         waiting.delete(running);
+        if (isDone) done.add(name);
         if (effects.length > 0) holes.push({ form: name, text, effects });
       });
       waiting.add(running);
@@ -138,7 +145,7 @@ async function runForms(
     }
   }
   await Promise.all(waiting);
-  return { ran, absent, holes };
+  return { texts, done, failed: failed.difference(done), absent, holes };
 }
 
 const builtins = new Set(
@@ -162,15 +169,21 @@ function tableOf(policySet: PolicySet): CommandTable {
   return table;
 }
 
-/** Runs a text, and returns what happened that the table did not say. `may` are the paths, or patterns, that it named. */
-async function effectsOf({ run, area }: Sandbox, text: string, may: readonly string[]): Promise<readonly string[]> {
-  const { ran, changed, shown } = await run({ shell: [bash ?? ""], text });
+/**
+ * Runs a text. `effects` is what happened that the table did not say, and `may` are the paths, or patterns, that it named.
+ */
+async function runText(
+  { run, area }: Sandbox,
+  text: string,
+  may: readonly string[],
+): Promise<{ readonly isDone: boolean; readonly effects: readonly string[] }> {
+  const { ran, changed, shown, exit, timedOut } = await run({ shell: [bash ?? ""], text });
   const named = may.map((path) => path.replace(`${area}/`, ""));
   const isNamed = (path: string): boolean =>
     named.some(
       (each) => each === path || path.startsWith(`${each}/`) || each.startsWith(`${path}/`) || matches(each, path),
     );
-  return [
+  const effects = [
     ...ran.map((program) => `ran ${program}`),
     ...changed
       .filter(
@@ -179,6 +192,7 @@ async function effectsOf({ run, area }: Sandbox, text: string, may: readonly str
       .map((path) => `changed ${path}`),
     ...shown.map((secret) => `printed ${secret}`),
   ];
+  return { isDone: exit === 0 && !timedOut, effects };
 }
 
 function matches(pattern: string, path: string): boolean {

@@ -142,8 +142,8 @@ suite("sessions under the contract shell", () => {
   test("after five blocked commands in an hour, every session of the key is escalated", () => {
     assertSession([
       ...times(5, run("sudo x", "BLOCK never")),
-      run("ls", "ESCALATE loops"),
-      run("ls", "ESCALATE loops", { session: "a new one" }),
+      run("ls", "ESCALATE keeps-being-refused"),
+      run("ls", "ESCALATE keeps-being-refused", { session: "a new one" }),
       run("ls", "ALLOW $otherwise", { key: "another" }),
       run("ls", "ALLOW $otherwise", { at: 3600 }),
     ]);

@@ -56,8 +56,7 @@ function textOf(host: string): string {
 function translated(text: string): string {
   return text
     .replaceAll(ownClauses, "")
-    .replace(/tool == "\w+"(?= && counters\.sub_agents)/, 'tool == "Agent"')
-    .replace(/ && !\(tool in \[[^\]]*\]\)$/, "") // tools that only wait
+    .replace(/ && (?:!\(tool in \[[^\]]*\]\)|tool != "\w+")$/, "") // tools that only wait
     .replaceAll(/\bstart\b(?=[.,})\]])/g, "platform.cwd")
     .replaceAll(/\{input\.(?:path|filePath)\}/g, "{input.file_path}")
     .replaceAll("[place].", "file.")
@@ -129,7 +128,7 @@ suite("the contracts for coding agents", () => {
     assert.deepEqual(doctored("[src, lib, ", "[src, "), ["limit open_folders"]);
     assert.deepEqual(doctored("search, git,", "search,"), ["commands"]);
     assert.deepEqual(doctored('run.verdict == "ESCALATE"', 'run.verdict == "BLOCK"'), ["rule asks"]);
-    assert.deepEqual(doctored("[key, call]", "[session, call]"), ["counters"]);
+    assert.deepEqual(doctored("[key, platform.cwd, call]", "[key, call]"), ["counters"]);
     assert.deepEqual(doctored("counters.equal + 1", "counters.equal"), ["rule loops"]);
     assert.deepEqual(doctored("run.reads + run.writes + run.lists", "run.reads + run.writes"), [
       "rule commands-outside",

@@ -3,6 +3,12 @@ export function keyText(key: string): string {
   return (JSON.parse(key) as readonly CounterKeyPart[]).map(partText).join(", ");
 }
 
+/** The key for programs, without the input of a key `per: call`. */
+export function shownKey(key: string): string {
+  const parts = JSON.parse(key) as readonly CounterKeyPart[];
+  return JSON.stringify(parts.map((part) => (part[0] === "call" ? part.slice(0, 2) : part)));
+}
+
 type CounterKeyPart = readonly (string | readonly string[])[];
 
 function partText([kind, first = "", second = ""]: CounterKeyPart): string {

@@ -4,7 +4,7 @@ import { locationRow, textAt } from "../../../gate/src/cli/source-location.ts";
 import type { TimedCall, Evaluation } from "../evaluate.ts";
 import type { CounterExplained } from "./counted.ts";
 import type { Explanation, PartExplained } from "./explanation.ts";
-import { keyText } from "./key.ts";
+import { keyText, shownKey } from "./key.ts";
 import { printRule } from "./print.ts";
 
 /** A call with everything that led to its verdict. */
@@ -92,7 +92,7 @@ export function explainedJson({
     counters: counters.map(({ name, value, lookup, counted }) => ({
       name,
       value: value ?? null,
-      key: lookup?.key ?? null,
+      key: lookup === undefined ? null : shownKey(lookup.key),
       after: lookup?.after ?? null,
       counted: counted ?? null,
     })),

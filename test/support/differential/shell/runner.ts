@@ -124,6 +124,12 @@ function makeProject(area: string, project: string): void {
   git("commit", "-am", "two");
   git("branch", "topic", "HEAD~1");
   git("tag", "v1");
+  write("src/a.ts", "export const one = 2;\n");
+  git("stash");
+  write("go.mod", "module a.example/a\n\ngo 1.20\n");
+  write("src/a.go", "package src\n");
+  write("package.json", '{"name": "a", "version": "1.0.0", "scripts": {"test": "true"}}\n');
+  write("a.py", "one = 1\n");
   write("b.txt", "changed\n");
 }
 

@@ -5,6 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { keyText, shownKey } from "../../../../packages/records/src/explain/key.ts";
 import {
   planLookups,
   count,
@@ -380,6 +381,16 @@ suite("a counter per call counts calls with equal tools and inputs", () => {
     assert.equal(keyOf(equal[0], text, { keyName: "another", sessionId: null }), keyOf(equal[0]));
   });
 
+  test("a key has one spelling for each number, and is hardly longer than the input", () => {
+    const keys = (numbers: readonly string[]): number =>
+      new Set(numbers.map((number) => keyOf(`{"n": 1, "s": "x", "any": ${number}}`))).size;
+    assert.equal(keys(["0", "-0", "0.0", "0e5", "-0e-3"]), 1);
+    assert.equal(keys(["100", "1e2", "100.0", "0.001e5", "1.0E+2"]), 1);
+    assert.equal(keys(["1", "10", "0.1", "-1", "-10", "-0.1", "1e400", "9007199254740993", "9007199254740992"]), 9);
+    const many = `{"n": 1, "s": "x", "any": [${Array(1000).fill("9e400").join(",")}]}`;
+    assert.ok((keyOf(many)?.length ?? 0) < 2 * many.length);
+  });
+
   test("each other value, type, order of a list, absent member or tool is another call", () => {
     const inputs = [
       '{"n": 1, "s": "x"}',
@@ -401,6 +412,13 @@ suite("a counter per call counts calls with equal tools and inputs", () => {
     const two = withCounter("{ of: ['*'], per: call }").replace("counters:", second);
     const [ofT, ofU] = ["t", "u"].map((tool) => updates(two, { tool })[0]?.key);
     assert.ok(ofT !== undefined && ofU !== undefined && ofT !== ofU);
+  });
+
+  test("explain shows a person no input in a key, and programs get none either", () => {
+    const key = keyOf('{"n": 1, "s": "secret"}', withCounter("{ of: t, per: [key, call] }")) ?? "";
+    assert.ok(key.includes("secret"));
+    assert.equal(keyText(key), 'key "default", calls equal to this one');
+    assert.equal(shownKey(key), '[["key","default"],["call","t"]]');
   });
 
   test("members that an approval is not bound to do not count, and a change of their list starts another counter", () => {

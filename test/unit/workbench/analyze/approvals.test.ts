@@ -182,6 +182,15 @@ suite("limits on what parked calls reserve", () => {
       ["agent-controlled-key: key"],
     ],
     [
+      "a budget of a session beside a limit on equal calls, which backs nothing",
+      {
+        ...ofSession,
+        counters: `{ parked: { of: t, per: session, counting: possible, within: 1d }, equal: { of: t, per: [key, call], within: 1d } }`,
+        rules: `${reading("counters.parked")}, { rule: loops, on: t, when: counters.equal > 20, verdict: BLOCK, reason: x }`,
+      },
+      ["session-budget: session", "session-not-required: counters.parked > 500"],
+    ],
+    [
       "a limit on the number of equal calls",
       { counters: counter("[key, call]").replace("sum: input.usd, ", ""), rules: reading("counters.parked") },
       [],

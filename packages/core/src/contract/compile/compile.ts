@@ -6,7 +6,7 @@ import { Packs, type JoinedContract } from "./packs.ts";
 import { readAliases } from "./aliases.ts";
 import { memberPath } from "./reads.ts";
 import { fieldAt, pathsOf, readSettings, TermsReader, type ApprovalSettings } from "./terms.ts";
-import { leftOut, unboundMembers } from "./unbound.ts";
+import { unboundMembers } from "./unbound.ts";
 import { ToolCompiler, type CounterReads, type Route, type ToolPlan } from "./compile-tool.ts";
 import { planWriter, planReader, readCounter, type CounterWriter, type CounterReader } from "./counters.ts";
 import { reservedName, reservedPart, type Counter } from "../core/counter.ts";
@@ -306,7 +306,7 @@ class ContractCompiler {
     const shared = { limits: this.#limits, lets, hostFacts: this.#hostFacts, report: this.#report };
     for (const [name, document] of counters) {
       const of = this.#select(document.of);
-      const unbound = of.map((tool) => [tool, pathsOf(this.#listing(tool)?.unbound ?? [])] as const);
+      const unbound = of.map((tool) => [tool, this.#unbound(tool)] as const);
       const context = { ...shared, of, startsEmpty: empty.has(name), unbound: Object.fromEntries(unbound) };
       this.counters.set(name, readCounter(`${contract}.${name}`, document, context));
     }
@@ -316,6 +316,11 @@ class ContractCompiler {
   #listing(tool: string): ApprovalDocument | undefined {
     const own = this.#document.tools.get(tool)?.approval;
     return own?.unbound === undefined ? this.#document.approval : own;
+  }
+
+  /** The listed members, each once. A tool without a member has nothing to leave out. */
+  #unbound(tool: string): readonly string[] {
+    return [...new Set(pathsOf(this.#listing(tool)?.unbound ?? []))].toSorted();
   }
 
   #startsEmpty(settings: YamlMap | undefined): ReadonlySet<string> {
@@ -403,7 +408,7 @@ class ContractCompiler {
       hostFacts: this.#hostFacts,
       limits: this.#limits,
       counters: this.counters,
-      unbound: leftOut(this.#listing(tool), input?.type ?? noFields),
+      unbound: this.#unbound(tool),
       lets: this.#document.lets,
       commands: this.#commands,
       used: this.#used,

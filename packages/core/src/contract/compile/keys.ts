@@ -1,4 +1,4 @@
-import { inputText, numberByValue, type Canonical, type KeyKind } from "../../wire/mod.ts";
+import { inputText, type Canonical, type Decimal, type JsonObject, type KeyKind } from "../../wire/mod.ts";
 import { checkExpression } from "../check/check.ts";
 import type { Core } from "../core/core.ts";
 import { keyValue } from "../core/key-text.ts";
@@ -47,6 +47,25 @@ export function checkKey(per: readonly WrittenExpression[], scope: Scope, facts:
   });
 }
 
+const callTexts = new WeakMap<JsonObject, { readonly unbound: readonly string[]; readonly text: string }>();
+
+/** The text of an input, equal for equal inputs with numbers by value. It is made once for a call, because it may be long. */
+function callText(input: JsonObject, unbound: readonly string[]): string {
+  const known = callTexts.get(input);
+  if (known?.unbound === unbound) return known.text;
+  const text = inputText(input, shortNumber, unbound);
+  callTexts.set(input, { unbound, text });
+  return text;
+}
+
+/** `100`, `1e2` and `100.0` are `1e2`: it is never much longer than what was sent. */
+function shortNumber(number: number | Decimal): string {
+  const [digits, exponent] =
+    typeof number === "number" ? [String(number), 0] : [String(number.coefficient), number.exponent];
+  const short = digits.replace(/0+$/, "");
+  return short === "" ? "0" : `${short}e${exponent + digits.length - short.length}`;
+}
+
 export function planKey(keys: readonly KeyPart[], scope: Scope): KeyPlan {
   const pieces = keys.map((part) =>
     typeof part === "string" ? part : planIfValid<Plan>(scope, part, plan, () => null),
@@ -58,8 +77,7 @@ export function planKey(keys: readonly KeyPart[], scope: Scope): KeyPlan {
       if (piece === "session") values.push(["session", caller.keyName, caller.sessionId ?? ""]);
       else if (piece === "key") values.push(["key", caller.keyName]);
       else if (piece === "gate") values.push(["gate"]);
-      else if (piece === "call")
-        values.push(["call", context.tool, inputText(context.input, numberByValue, scope.unbound)]);
+      else if (piece === "call") values.push(["call", context.tool, callText(context.input, scope.unbound ?? [])]);
       else values.push(keyValue(piece(context)));
     }
     return values;

@@ -12,14 +12,6 @@ interface UnboundContext {
   readonly report: Report;
 }
 
-/** The listed members that the tool's input may have. */
-export function leftOut(approval: ApprovalDocument | undefined, input: RecordType): readonly string[] {
-  return (approval?.unbound ?? []).flatMap(({ text }) => {
-    const [root, ...path] = pathNames(text) ?? [];
-    return root === "input" && fieldAt(input, path) !== undefined ? [readPath(text) ?? text] : [];
-  });
-}
-
 /**
  * The members of a tool's input that an approval is not bound to. A member may be left out only if nothing reads it: an
  * optional text.

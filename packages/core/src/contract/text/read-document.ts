@@ -222,7 +222,7 @@ function readCounter(reader: PartReader, node: YamlNode, span: Span): CounterDoc
       "missing",
       span,
       "a counter needs the values that it counts separately, under `per:`",
-      "`per: session`, `key`, `gate`, or a fact such as `platform.wallet_id`",
+      "`per: session`, `key`, `gate`, `call`, or a fact such as `platform.wallet_id`",
     );
   return {
     span,

@@ -135,6 +135,7 @@ function backs(other: CounterInUse, counter: CounterInUse): boolean {
     other !== counter &&
     !other.parts.has("input") &&
     !other.parts.has("session") &&
+    !other.document.per.some(({ text }) => text === "call") &&
     (other.document.sum === undefined) === (counter.document.sum === undefined) &&
     counter.of.every((subject) => other.of.includes(subject)) &&
     other.uses.some(({ limits }) => limits)
