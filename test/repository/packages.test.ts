@@ -102,10 +102,10 @@ suite("what a reviewer of a package reads", () => {
     );
   });
 
-  test("a gate over SQLite that decides and signs loads at most 30,600 lines", (t) => {
+  test("a gate over SQLite that decides and signs loads at most 30,700 lines", (t) => {
     const lines = linesLoadedWith(...signing);
     t.diagnostic(`${lines} lines`);
-    assert.ok(lines > 20_000 && lines <= 30_600, `${lines} lines`);
+    assert.ok(lines > 20_000 && lines <= 30_700, `${lines} lines`);
     assert.ok(linesLoadedWith(...signing, "packages/gate/src/server/anchoring/anchors.ts") > lines + 1000);
   });
 
