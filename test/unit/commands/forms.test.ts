@@ -214,6 +214,7 @@ test("a program is described in one table, so that a pack does not weaken the fo
 test("an example must run the program of its form, and have the answer that the form says", async () => {
   const forms = `forms:
   - { run: a|b go, words: one ?, does: reads, examples: [a go, "ls | b go one", c go], counterexamples: [b go two, c stop] }
+  - { run: [a stay, b stop], does: reads, examples: [a stay, b stop] }
   - { run: a go, marked: [-f], does: destroys, reason: r, counterexamples: [a go one] }`;
   const found = await findWrongExamples(tableOf(forms));
   assert.deepEqual([...new Set(found.map(({ message }) => message))].toSorted(), [

@@ -20,9 +20,10 @@ const folder = ".";
 /** Compares the examples of a table with its answers. A counterexample of a form is never ALLOW. */
 export async function findWrongExamples(table: CommandTable): Promise<readonly WrongExample[]> {
   await load();
-  const written = Map.groupBy(table.forms, ({ source, span }) => `${source} ${span.from}`);
+  // The spellings of one written form share its list.
+  const written = Map.groupBy(table.forms, ({ examples }) => examples);
   return table.forms.flatMap((form) => [
-    ...strayExamples(form, written.get(`${form.source} ${form.span.from}`) ?? [form]),
+    ...strayExamples(form, written.get(form.examples) ?? [form]),
     ...form.examples.flatMap((text) => {
       const { verdict, reason } = answerTo(text, table);
       if (verdict === form.verdict) return [];
