@@ -413,7 +413,7 @@ const scenarios: readonly Scenario[] = [
       const again = await desk.asks(naming(id, { ...large, tool_input: { amount: 1200, to: "anna", note: "rent" } }));
       assert.equal(again.verdict, "ALLOW");
     },
-    defect: { within: "formatBindingValue", module: "approvals/binding", find: "!unbound.has(member)", put: "true" },
+    defect: { within: "inputText", module: "wire/input-text", find: "unbound.includes(below)", put: "false" },
   },
   {
     rule: "C22, C23: a waiter hears a decision, and the end of its time changes nothing",

