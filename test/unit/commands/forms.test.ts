@@ -206,6 +206,8 @@ test("a program is described in one table, so that a pack does not weaken the fo
   assert.deepEqual(problemsOf("from: one.yaml, two.yaml", { "one.yaml": one, "two.yaml": two }), [
     "form: `one` describes the program `rm` already",
   ]);
+  const alike = { "one.yaml": one, "alike.yaml": one.replace("-C", "-D") };
+  assert.ok(problemsOf("from: one.yaml, alike.yaml", alike).includes("form: `one` describes the program `rm` already"));
   assert.deepEqual(problemsOf(`from: two.yaml\n${own}`, { "two.yaml": two }), [
     "form: `two` describes the program `find` already",
   ]);

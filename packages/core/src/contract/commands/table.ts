@@ -64,15 +64,15 @@ export function linkCommands(document: CommandsDocument, packs: readonly PackDoc
 
 /** Each program is described in one table, so that no pack changes how the forms of another one are read. */
 function joinPrograms(tables: readonly FormsDocument[], report: Report): CommandTable["programs"] {
-  const owners = new Map<string, string>();
-  const joined = tables.flatMap(({ name, programs }) =>
-    [...programs].map(([program, { span, ...shape }]) => {
-      const owner = owners.getOrInsert(program, name);
-      if (owner !== name)
+  const owners = new Map<string, FormsDocument>();
+  const joined = tables.flatMap((table) =>
+    [...table.programs].map(([program, { span, ...shape }]) => {
+      const owner = owners.getOrInsert(program, table);
+      if (owner !== table)
         report.add(
           "form",
           span,
-          `\`${owner}\` describes the program \`${program}\` already`,
+          `\`${owner.name}\` describes the program \`${program}\` already`,
           "leave it out here, because its options and style hold for the forms of all packs",
         );
       return [program, shape] as const;
