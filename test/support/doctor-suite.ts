@@ -103,7 +103,7 @@ export function testDoctor(agent: string, host: DoctoredHost): void {
       );
     });
 
-    test("each tool that the host offers is in the ready contract, or its head says why not", async (t) => {
+    test("each tool that the host offers is in the ready contract, or its page says why not", async (t) => {
       const { tools } = await doctorFor(t, agent, host);
       const { code, stdout, stderr } = await tools();
       assert.equal(code, 0, stderr);

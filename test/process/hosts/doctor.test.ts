@@ -102,7 +102,7 @@ suite("svc-gate doctor and Claude Code", { concurrency: 2, skip: missing() ?? fa
     for (const name of ["closed", "broken", "empty"]) assert.ok(open.includes(name), `${name}: ${open.join()}`);
   });
 
-  test("each tool that the host offers is in the ready contract, or its head says why not", async (t) => {
+  test("each tool that the host offers is in the ready contract, or its page says why not", async (t) => {
     const home = await makeHome(t);
     const other = nobody === undefined ? {} : { uid: nobody };
     const env = { HOME: home.folder, TMPDIR: join(home.folder, "tmp"), PATH: process.env["PATH"] ?? "" };
@@ -111,7 +111,7 @@ suite("svc-gate doctor and Claude Code", { concurrency: 2, skip: missing() ?? fa
     assert.equal(code, 0, stderr);
     const { version, tools } = JSON.parse(stdout);
     const refused = assertKnown("claude-code", version, tools);
-    assert.notDeepEqual(refused, [], "positive control: the head names tools too");
+    assert.notDeepEqual(refused, [], "positive control: the page names tools too");
     for (const name of ["Bash", "Edit", "Read", "Write"]) {
       const found = tools.find((each: any) => each.name === name);
       assert.deepEqual(found?.inputSchema.type, "object", name);
