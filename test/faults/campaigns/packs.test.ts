@@ -163,7 +163,7 @@ const builtins = new Set(
 /** Texts that wait for a shell: enough to keep the runners busy. */
 const waitingMax = 8;
 
-/** The spellings of each form as it is written: `python|python3` are two. */
+/** The spellings of each command as a form writes it: `python|python3` are two. */
 function entriesOf(forms: readonly Form[]): readonly (readonly Form[])[] {
   return [...Map.groupBy(forms, ({ source, span }) => `${source} ${span.from}`).values()];
 }
@@ -200,6 +200,7 @@ async function runText(
   return { isDone: exit === 0 && !timedOut, effects };
 }
 
+/** A pattern of the table. Unlike those of `node:path`, it covers hidden files, and all that is below what it matches. */
 function matches(pattern: string, path: string): boolean {
   const source = pattern
     .replaceAll(/[.+^${}()|\\]/g, "\\$&")

@@ -76,8 +76,9 @@ const markers: readonly (readonly [string, string])[] = [
 const folders = ["app", "outside", "home", "effects", "tmp"];
 
 function build(area: string): void {
+  // Only the further programs can make a folder unreadable, and every text that changes something needs a new area.
+  if (further.length > 0) execFileSync("chmod", ["-R", "u+rwX", area]);
   for (const folder of folders) {
-    if (existsSync(join(area, folder))) execFileSync("chmod", ["-R", "u+rwX", join(area, folder)]);
     rmSync(join(area, folder), { recursive: true, force: true });
     mkdirSync(join(area, folder));
   }

@@ -145,6 +145,11 @@ export interface ProgramShape {
   readonly everywhere: readonly FormOption[];
 }
 
+/** A program as a pack describes it, and where. */
+export interface WrittenProgram extends ProgramShape {
+  readonly span: Span;
+}
+
 /** The table of commands of one contract. */
 export interface CommandTable {
   readonly forms: readonly Form[];
@@ -173,7 +178,7 @@ export interface PackDocument extends FormsDocument {
 export interface FormsDocument {
   readonly name: string;
   readonly forms: readonly Form[];
-  readonly programs: ReadonlyMap<string, ProgramShape & { readonly span: Span }>;
+  readonly programs: ReadonlyMap<string, WrittenProgram>;
   readonly generated: readonly string[];
   readonly variables: readonly string[];
 }

@@ -12,8 +12,8 @@ import {
   type FormsDocument,
   type Kind,
   type OptionStyle,
-  type ProgramShape,
   type WordPosition,
+  type WrittenProgram,
 } from "./form.ts";
 import { isProblem, parseOption, parsePosition, parseShape, type ShapeProblem } from "./shapes.ts";
 
@@ -33,11 +33,7 @@ export function readTable(reader: PartReader, map: YamlMap, name: string): Forms
   };
 }
 
-function readProgram(
-  reader: PartReader,
-  node: YamlNode,
-  span: Span,
-): (ProgramShape & { readonly span: Span }) | undefined {
+function readProgram(reader: PartReader, node: YamlNode, span: Span): WrittenProgram | undefined {
   const map = reader.part(node, "program", "a program");
   if (map === undefined) return undefined;
   const written = reader.text(map, "style");
