@@ -46,6 +46,13 @@ export function fits(word: Word, { kind, texts, role }: WordShape): boolean {
       return /^[-+]?\d+(?:\.\d+)?[A-Za-z]{0,3}$/.test(text);
     case "NAME":
       return /^[\w.][\w.-]*$/.test(text) && !/^\.\.?$/.test(text);
+    case "PACKAGE": {
+      const [scope = "", ...rest] = text.replace(/^\.{3}/, "").split("/");
+      const first = rest.length === 0 || scope !== "." ? scope.replace(/^@/, "") : rest.shift();
+      return [first ?? "", ...rest].every((part) => /^[\w.-]+$/.test(part) && /^[A-Za-z0-9]/.test(part));
+    }
+    case "TASK":
+      return isTask(text);
     case "REF":
       return !isAfterDashes && isReference(text);
     case "ROOT":
@@ -56,6 +63,16 @@ export function fits(word: Word, { kind, texts, role }: WordShape): boolean {
     default:
       throw new Error(`the model does not know ${kind}`);
   }
+}
+
+/** The model knows few verbs and harms, so its words have no others. */
+function isTask(text: string): boolean {
+  const [, name = ""] = /^:?([A-Za-z0-9][A-Za-z0-9_.:-]*)$/.exec(text) ?? [];
+  if (/deploy|push|reset/i.test(name)) return false;
+  const last = name.slice(name.lastIndexOf(":") + 1);
+  return [/^(?:test|lint)(?![a-z])/, /(?:^|[^a-z])(?:test|lint)$/, /[a-z](?:Test|Lint)$/].some(
+    (verb) => verb.test(name) || verb.test(last),
+  );
 }
 
 /** A name of git, or a range of two, of which the second may be left out. */

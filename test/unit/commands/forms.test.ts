@@ -37,7 +37,8 @@ forms:
   - { run: git push, marked: [-f, --force], does: [sends, destroys], verdict: BLOCK, reason: "\`{option}\` overwrites branches" }
   - { run: git apply, does: writes, writes: unseen, reason: changes files that the patch names }
   - { run: git branch, words: REF, does: writes }
-  - { run: npm run, words: [build | test, -- ?, ARGS *], does: runs }
+  - { run: npm run, words: [build | test, -- ?, ARGS *], does: runs, refuses: [--outDir] }
+  - { run: "pnpm, yarn", options: --filter PACKAGE, refuses: like npm run, words: [TASK, ARGS *], does: runs }
   - { run: curl, words: URL, does: sends, reason: "asks {word.1}" }
   - { run: tar, needs: [-c], options: [-c, -z, -f writes PATH], words: reads TREE +, does: writes }
 `);
@@ -87,6 +88,21 @@ const rows: readonly Row[] = [
   ["ESCALATE", "git push +main", "sends commits to `+main`"],
   ["ESCALATE", "cat ''", "is not"],
   ["ESCALATE", "grep @x a.txt", "is not"],
+  ["ALLOW", "pnpm --filter @acme/web test"],
+  ["ALLOW", "yarn --filter ./packages/web test"],
+  ["ALLOW", "pnpm --filter ...web test"],
+  ["ESCALATE", "pnpm --filter ../web test", "is not a package by its name or folder"],
+  ["ESCALATE", "pnpm --filter @ test", "is not a package by its name or folder"],
+  ["ESCALATE", "pnpm --filter web/.env test", "is not a package by its name or folder"],
+  ...["test:unit", "lint-fix", "unit-test", "ci_check", ":app:testDebug", "format:check"].map(
+    (task): Row => ["ALLOW", `pnpm ${task}`],
+  ),
+  ...["deploy:test", "test:deploy", "build-and-push", "testDeploy", "db:test", "check:prod", "update-docs", "install:check"]
+    .concat(["contest", "builder", "te$X", "test/../x", "-test", "a", "test,deploy", "test:RESET", "TESTRESET"])
+    .map((task): Row => ["ESCALATE", `pnpm ${task}`]),
+  ["ESCALATE", "yarn deploy", "`deploy` is not a task that builds, tests or checks by its name"],
+  ["ALLOW", "yarn lint --fix src"],
+  ["ESCALATE", "yarn build --out-dir src", "the option `--outDir` is not listed"],
   // stricter forms match openly
   ["ESCALATE", "git push", "sends commits to"],
   ["ESCALATE", "git push origin main", "sends commits to `origin`"],

@@ -135,8 +135,10 @@ function wordsBefore(positions: readonly WordPosition[]): number | undefined {
   return last?.kind === "ARGS" ? positions.length - 1 : undefined;
 }
 
+const looseKinds: ReadonlySet<WordShape["kind"]> = new Set(["NAME", "PACKAGE", "TASK", "REF", "URL", "ARGS"]);
+
 function isLoose({ kind }: WordShape): boolean {
-  return kind === "NAME" || kind === "REF" || kind === "URL" || kind === "ARGS";
+  return looseKinds.has(kind);
 }
 
 /** git takes `HEAD` for a commit, whatever files there are. */
@@ -334,7 +336,8 @@ function wordMisfit(words: readonly ReadWord[], positions: readonly WordPosition
   }
   if (word.glob && /^[*?[]/.test(word.text))
     return { at, problem: `${say(word)} may match a name that looks like an option; begin it with \`./\`` };
-  const shapes = positions.length === 0 ? "not listed" : `not ${[...new Set(positions.map(describe))].join(" or ")}`;
+  const wanted = positions.filter(({ kind, texts }) => kind !== "ARGS" && !texts.includes("--"));
+  const shapes = wanted.length === 0 ? "not listed" : `not ${[...new Set(wanted.map(describe))].join(" or ")}`;
   return { at, problem: `${say(word)} is ${shapes}` };
 }
 

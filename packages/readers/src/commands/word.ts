@@ -164,6 +164,10 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
       return isEach(/^[-+]?\d+(?:\.\d+)?[A-Za-z%]{0,3}$/);
     case "NAME":
       return isEach(/^(?!\.+$)[A-Za-z0-9._][\w.-]*$/);
+    case "PACKAGE":
+      return isEach(/^(?:\.{3})?(?:@|\.\/)?[A-Za-z0-9][\w.-]*(?:\/[A-Za-z0-9][\w.-]*)*$/);
+    case "TASK":
+      return texts?.every(isTask) === true;
     case "FORCED":
       return texts?.some((text) => /^[+:]/.test(text)) === true;
     case "REF":
@@ -184,6 +188,28 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
     default:
       return kind satisfies never;
   }
+}
+
+const safeTask = new Set(
+  (
+    "bench benchmark build check checks ci codegen compile coverage cov dev doc docs e2e fmt format help integration lint " +
+    "preview serve spec specs start storybook style test tests tsc type typecheck typegen types typing " +
+    "unit validate verify vet watch"
+  ).split(" "),
+);
+
+/** Parts of names of tasks that reach another machine, or lose something. */
+const harmfulTask =
+  /^(?:deploy|release|publish|push|upload|ship|send|sync|notif|mail|clean|reset|drop|delet|remov|destroy|purge|wipe|nuke|prune|truncat|flush|seed|migrat|restor|rollback|install|uninstall|updat|upgrad|bump|version|tag|commit|login|logout|auth|token|secret|key|cred|env|prod|live|stag|remote|cloud|aws|gcp|azure|s3|ssh|docker|k8s|kube|helm|terraform|tf$|apply|infra|db|database|sql|kill|stop|force|rm$|exec|eval|shell|sh$)/;
+
+/** A task by its name: it begins or ends with a verb that builds, tests or checks, and no part of it names a harm. */
+function isTask(name: string): boolean {
+  if (!/^:?[A-Za-z0-9][\w.:-]*$/.test(name)) return false;
+  const words = name.replaceAll(/([a-z0-9])(?=[A-Z])/g, "$1-").toLowerCase();
+  // Gradle writes `:app:testDebug`.
+  const ends = [words.split(/[:._-]+/), (words.split(":").at(-1) ?? "").split(/[._-]+/)];
+  const isSafe = ends.some((parts) => safeTask.has(parts[0] ?? "") || safeTask.has(parts.at(-1) ?? ""));
+  return isSafe && !words.split(/[:._-]+/).some((part) => harmfulTask.test(part));
 }
 
 /** A name of git's, or a range of two: no segment starts with a dot. */

@@ -172,12 +172,15 @@ function readInner(reading: ShellReading, use: CommandUse, outer: CommandInvocat
   const dashes = args.findIndex(({ text }) => text === "--");
   if (/^(?:kubectl|oc)$/.test(base) && args.some(({ text }) => text === "exec") && dashes >= 0)
     return readInside(reading, base, args.slice(dashes + 1), { ...call, input: "elsewhere" });
-  const verb = runners.get(base);
-  const [first, second] = args;
-  if (verb === undefined || !args.some(({ text }) => text === verb)) return;
-  const option = [first, first?.text === verb ? second : undefined].find((arg) => arg?.text.startsWith("-") === true);
-  if (option !== undefined) doubt(`${quote(name)} with ${quote(option.text)} is not known here`);
-  if (first?.text === verb) readInside(reading, base, args.slice(1), call);
+  const runner = runners.get(base);
+  const [first, ...rest] = args;
+  if (runner === undefined || first === undefined || !args.some(({ text }) => text === runner.verb)) return;
+  if (first.text.startsWith("-")) doubt(`${quote(name)} with ${quote(first.text)} is not known here`);
+  if (first.text !== runner.verb) return;
+  // `uv run -m pytest` is `python -m pytest`.
+  const isModule = base === "uv" && rest[0]?.text === "-m";
+  const command = isModule ? [literal("python"), ...rest] : unwrap(base, runner.options, rest).command;
+  readInside(reading, base, command, call);
 }
 
 /** The folders of a command that another one runs: `env -C folder`. */

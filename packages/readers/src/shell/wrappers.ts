@@ -24,6 +24,10 @@ export interface Wrapper {
   readonly shell?: boolean;
 }
 
+const uvRun =
+  "quiet verbose frozen locked no-sync offline isolated all-extras all-groups no-dev no-project active exact python: " +
+  "extra: group: only-group: no-group: package: with: with-editable: with-requirements: env-file: directory: project:";
+
 export const wrappers: ReadonlyMap<string, Wrapper> = new Map(
   Object.entries<Wrapper>({
     sudo: {
@@ -137,11 +141,16 @@ export const wrappers: ReadonlyMap<string, Wrapper> = new Map(
   }),
 );
 
-/** Two-word forms: `uv run pytest`. Options between them and the command are refused. */
-export const runners: ReadonlyMap<string, string> = new Map([
-  ...["uv", "poetry", "pipenv", "rye", "hatch", "pdm"].map((name) => [name, "run"] as const),
-  ...["bundle", "pnpm", "asdf", "rbenv", "pyenv"].map((name) => [name, "exec"] as const),
+/** Two-word forms: `uv run pytest`. Options between them and the command are refused, except those that are listed. */
+export const runners: ReadonlyMap<string, { readonly verb: string; readonly options: Wrapper }> = new Map([
+  ["uv", { verb: "run", options: { short: "qvp:", long: uvRun } }],
+  ...["poetry", "pipenv", "rye", "hatch", "pdm"].map((name) => [name, runnerOf("run")] as const),
+  ...["bundle", "pnpm", "asdf", "rbenv", "pyenv"].map((name) => [name, runnerOf("exec")] as const),
 ]);
+
+function runnerOf(verb: string): { readonly verb: string; readonly options: Wrapper } {
+  return { verb, options: {} };
+}
 
 export interface WrappedCommand {
   readonly codes: readonly Arg[];

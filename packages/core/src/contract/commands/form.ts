@@ -27,6 +27,8 @@ export const kinds = {
   TEXT: "a text that the program does not open",
   NUMBER: "a number, with a unit at most",
   NAME: "a name of letters, digits, `.`, `_` and `-`",
+  PACKAGE: "a package by its name or folder, such as `@types/node` or `./packages/web`",
+  TASK: "a task that builds, tests or checks by its name, such as `test:unit`",
   REF: "a branch, tag or commit of git",
   OBJECT: "a commit of git and a file in it, such as `HEAD:src/a.ts`",
   URL: "an address with `https://` or `http://`",

@@ -64,7 +64,7 @@ interface FormPlace {
 function readForm(reader: PartReader, { source, before }: FormPlace, node: YamlNode): readonly Form[] {
   const map = reader.part(node, "form", "a form");
   if (map === undefined) return [];
-  const written = reader.texts(map, "run");
+  const written = readList(reader, map, "run");
   if (written.length === 0)
     reader.report.add("missing", map.span, "a form has no `run:`", "name the program: `run: git status`");
   const rest = readFormWithoutRun(reader, { source, before }, map);
@@ -239,8 +239,13 @@ export function readList(reader: PartReader, map: YamlMap, key: string): readonl
   return items.filter(({ text }) => text !== "");
 }
 
-/** The options of a list. `like git log` takes those of a form above. */
-function readOptions(reader: PartReader, map: YamlMap, key: string, before: readonly Form[]): readonly FormOption[] {
+/** The options of a list. `like git log` takes the same list of a form above. */
+function readOptions(
+  reader: PartReader,
+  map: YamlMap,
+  key: "options" | "everywhere" | "refuses" | "marked",
+  before: readonly Form[],
+): readonly FormOption[] {
   return readList(reader, map, key).flatMap((scalar) => {
     const [, other] = /^like (.+)$/.exec(scalar.text) ?? [];
     if (other === undefined) return keepGood(reader, scalar, parseOption(scalar.text)) ?? [];
@@ -252,7 +257,7 @@ function readOptions(reader: PartReader, map: YamlMap, key: string, before: read
         `no form \`${other}\` is above this one`,
         "`like` takes the options of a form above",
       );
-    return form?.options ?? [];
+    return (key === "everywhere" ? undefined : form?.[key]) ?? [];
   });
 }
 
