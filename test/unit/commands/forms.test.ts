@@ -94,10 +94,20 @@ const rows: readonly Row[] = [
   ["ESCALATE", "pnpm --filter ../web test", "is not a package by its name or folder"],
   ["ESCALATE", "pnpm --filter @ test", "is not a package by its name or folder"],
   ["ESCALATE", "pnpm --filter web/.env test", "is not a package by its name or folder"],
-  ...["test:unit", "lint-fix", "unit-test", "ci_check", ":app:testDebug", "format:check"].map(
-    (task): Row => ["ALLOW", `pnpm ${task}`],
-  ),
-  ...["deploy:test", "test:deploy", "build-and-push", "testDeploy", "db:test", "check:prod", "update-docs", "install:check"]
+  ...["test:unit", "lint-fix", "unit-test", "ci_check", ":app:testDebug", "format:check"].map((task): Row => [
+    "ALLOW",
+    `pnpm ${task}`,
+  ]),
+  ...[
+    "deploy:test",
+    "test:deploy",
+    "build-and-push",
+    "testDeploy",
+    "db:test",
+    "check:prod",
+    "update-docs",
+    "install:check",
+  ]
     .concat(["contest", "builder", "te$X", "test/../x", "-test", "a", "test,deploy", "test:RESET", "TESTRESET"])
     .map((task): Row => ["ESCALATE", `pnpm ${task}`]),
   ["ESCALATE", "yarn deploy", "`deploy` is not a task that builds, tests or checks by its name"],

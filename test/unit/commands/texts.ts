@@ -474,7 +474,6 @@ export const ordinary: readonly string[] = [
   "systemctl status nginx",
   "journalctl -u nginx -n 50 --no-pager",
   "crontab -l",
-  "pushd src",
   "cat tsconfig*.json",
   "cp src/*.json dist",
   "wc -l ./*.txt",

@@ -114,6 +114,15 @@ export function pathsOfWord(word: ReadWord, { folders }: Pick<WordPlace, "folder
     : [...new Set(folders.flatMap((folder) => values.map((value) => joinPath(folder, value))))];
 }
 
+const textKinds = {
+  PORT: /^(?:tcp|udp)?:\d+(?:[-,]\d+)*$/i,
+  TEXT: /^(?!@)/,
+  NUMBER: /^[-+]?\d+(?:\.\d+)?[A-Za-z%]{0,3}$/,
+  NAME: /^(?!\.+$)[A-Za-z0-9._][\w.-]*$/,
+  PACKAGE: /^(?:\.{3})?(?:@|\.\/)?[A-Za-z0-9][\w.-]*(?:\/[A-Za-z0-9][\w.-]*)*$/,
+  URL: /^https?:\/\/[^\s\\]+$/,
+} as const;
+
 /** Does the word certainly fit the shape? */
 export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolean {
   const { kind } = shape;
@@ -157,15 +166,12 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
     case "ENDING":
       return texts?.every(isSourceEnding) === true;
     case "PORT":
-      return isEach(/^(?:tcp|udp)?:\d+(?:[-,]\d+)*$/i);
     case "TEXT":
-      return isEach(/^(?!@)/);
     case "NUMBER":
-      return isEach(/^[-+]?\d+(?:\.\d+)?[A-Za-z%]{0,3}$/);
     case "NAME":
-      return isEach(/^(?!\.+$)[A-Za-z0-9._][\w.-]*$/);
     case "PACKAGE":
-      return isEach(/^(?:\.{3})?(?:@|\.\/)?[A-Za-z0-9][\w.-]*(?:\/[A-Za-z0-9][\w.-]*)*$/);
+    case "URL":
+      return isEach(textKinds[kind]);
     case "TASK":
       return texts?.every(isTask) === true;
     case "FORCED":
@@ -174,8 +180,6 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
       return word.isAfterDash !== true && isEach(ref);
     case "OBJECT":
       return word.isAfterDash !== true && isEach(object);
-    case "URL":
-      return isEach(/^https?:\/\/[^\s\\]+$/);
     case "SED":
     case "AWK":
     case "JQ":
@@ -190,17 +194,19 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
   }
 }
 
-const safeTask = new Set(
-  (
-    "bench benchmark build check checks ci codegen compile coverage cov dev doc docs e2e fmt format help integration lint " +
-    "preview serve spec specs start storybook style test tests tsc type typecheck typegen types typing " +
-    "unit validate verify vet watch"
-  ).split(" "),
-);
+const verbs =
+  "bench benchmark build check checks ci codegen compile coverage cov dev doc docs e2e fmt format help integration lint " +
+  "preview serve spec specs start storybook style test tests tsc type typecheck typegen types typing unit validate " +
+  "verify vet watch";
+const safeTask: ReadonlySet<string> = new Set(verbs.split(" "));
 
-/** Parts of names of tasks that reach another machine, or lose something. */
-const harmfulTask =
-  /^(?:deploy|release|publish|push|upload|ship|send|sync|notif|mail|clean|reset|drop|delet|remov|destroy|purge|wipe|nuke|prune|truncat|flush|seed|migrat|restor|rollback|install|uninstall|updat|upgrad|bump|version|tag|commit|login|logout|auth|token|secret|key|cred|env|prod|live|stag|remote|cloud|aws|gcp|azure|s3|ssh|docker|k8s|kube|helm|terraform|tf$|apply|infra|db|database|sql|kill|stop|force|rm$|exec|eval|shell|sh$)/;
+/** How parts of names begin, of tasks that reach another machine or lose something. */
+const harms =
+  "apply auth aws azure bump clean cloud commit cred database db delet deploy destroy docker drop env eval exec flush " +
+  "force gcp helm infra install k8s key kill kube live login logout mail migrat notif nuke prod prune publish purge push " +
+  "release remote remov reset restor rm$ rollback s3 secret seed send sh$ shell ship sql ssh stag stop sync tag terraform " +
+  "tf$ token truncat uninstall updat upgrad upload version wipe";
+const harmfulTask = new RegExp(`^(?:${harms.replaceAll(" ", "|")})`);
 
 /** A task by its name: it begins or ends with a verb that builds, tests or checks, and no part of it names a harm. */
 function isTask(name: string): boolean {
