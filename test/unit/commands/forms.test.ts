@@ -39,6 +39,7 @@ forms:
   - { run: git branch, words: REF, does: writes }
   - { run: npm run, words: [build | test, -- ?, ARGS *], does: runs, refuses: [--outDir] }
   - { run: "pnpm, yarn", options: --filter PACKAGE, refuses: like npm run, words: [TASK, ARGS *], does: runs }
+  - { run: put, unless: { words: ANY + }, does: reads, verdict: BLOCK, reason: prints everything }
   - { run: curl, words: URL, does: sends, reason: "asks {word.1}" }
   - { run: tar, needs: [-c], options: [-c, -z, -f writes PATH], words: reads TREE +, does: writes }
 `);
@@ -138,6 +139,11 @@ const rows: readonly Row[] = [
   ["BLOCK", 'rm -rf "$X"/*', "may delete everything"],
   ["BLOCK", "rm -r --odd $X", "may delete everything"],
   ["BLOCK", "cd src && rm -rf ..", "may delete everything"],
+  // an exception may have a word of which only a part is known
+  ["BLOCK", "put", "prints everything"],
+  ["BLOCK", "put $X", "prints everything"],
+  ["ESCALATE", "put A=$X", "known only when it runs"],
+  ["ESCALATE", "echo A=$X", "known only when it runs"],
   // the strictest command of a text decides
   ["ESCALATE", "cat a.txt | odd", "`odd`: it is not listed"],
   ["BLOCK", "cat a.txt; git push; git push -f", "`-f` overwrites"],

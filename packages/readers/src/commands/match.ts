@@ -412,7 +412,7 @@ function isExcepted(
   rest: readonly ReadWord[],
   { place, isMarked }: { readonly place: WordPlace; readonly isMarked: boolean },
 ): boolean {
-  return isMarked || (words.length > 0 && !("problem" in assignWords(rest, words, place)));
+  return isMarked || (words.length > 0 && !("problem" in assignWords(rest, words, { ...place, isException: true })));
 }
 
 /** The words of a command, without options and the values that follow them. The first ones are those of `run`. */

@@ -3,7 +3,7 @@ import { isQuietCode } from "./code.ts";
 import { joinPath, mayGoUp, unknownFolder } from "../path/folder.ts";
 import { isAnyName, isSourceEnding, isSourcePattern, plainText, segmentsOf } from "../path/name-pattern.ts";
 import type { CommandUse, ShellReading } from "../shell/run.ts";
-import { literal, patternOf, type Arg, type WordPiece } from "../shell/words.ts";
+import { literal, mark, patternOf, type Arg, type WordPiece } from "../shell/words.ts";
 
 /** Patterns that one word may stand for. */
 const valuesMax = 64;
@@ -100,6 +100,8 @@ export interface WordPlace {
   readonly starting?: Form["starting"];
   /** Did the reader of shells find a command among its words? */
   readonly runsCommand: boolean;
+  /** Is it asked whether a stricter form does not apply? Then `A=$X` is a word, although nobody knows which. */
+  readonly isException?: boolean;
 }
 
 /** Folders of programs that are not code of the workspace. */
@@ -185,8 +187,9 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
     case "JQ":
       return texts?.every((text) => isQuietCode[kind](text)) === true;
     case "ARGS":
-    case "ANY":
       return word.values !== undefined;
+    case "ANY":
+      return word.values !== undefined || (place.isException === true && word.fixed.replaceAll(mark, "") !== "");
     case "COMMAND":
       return place.runsCommand;
     default:
