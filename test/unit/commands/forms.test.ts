@@ -142,7 +142,7 @@ const rows: readonly Row[] = [
   // an exception may have a word of which only a part is known
   ["BLOCK", "put", "prints everything"],
   ["BLOCK", "put $X", "prints everything"],
-  ["ESCALATE", "put A=$X", "known only when it runs"],
+  ["ESCALATE", "put A=$X", "is not listed"],
   ["ESCALATE", "echo A=$X", "known only when it runs"],
   // the strictest command of a text decides
   ["ESCALATE", "cat a.txt | odd", "`odd`: it is not listed"],
