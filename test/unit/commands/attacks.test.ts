@@ -11,7 +11,9 @@ import { compileContracts } from "../../../packages/readers/src/compile.ts";
 import { findWrongExamples } from "../../../packages/readers/src/tables.ts";
 import { control } from "../../support/controls/control.ts";
 import { judge } from "../../support/contract-kit.ts";
-import { attacks, ordinary } from "./texts.ts";
+import { ordinary } from "./ordinary.ts";
+import { taskAttacks } from "./tasks.ts";
+import { attacks } from "./texts.ts";
 
 const contracts = join(import.meta.dirname, "../../../contracts");
 const packs = globSync("packs/*.yaml", { cwd: contracts }).toSorted();
@@ -56,7 +58,7 @@ suite("command lines under the ready packs", () => {
   const contract = contractWith(packs);
   before(() => loadFunctions(contract));
 
-  for (const command of attacks)
+  for (const command of [...attacks, ...taskAttacks])
     test(`not ALLOW: ${command.split("\n", 1)[0] ?? ""}`, () =>
       assert.doesNotMatch(verdictOf(contract, command), /^ALLOW/));
 

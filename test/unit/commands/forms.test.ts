@@ -38,7 +38,7 @@ forms:
   - { run: git apply, does: writes, writes: unseen, reason: changes files that the patch names }
   - { run: git branch, words: REF, does: writes }
   - { run: npm run, words: [build | test, -- ?, ARGS *], does: runs, refuses: [--outDir] }
-  - { run: "pnpm, yarn", options: --filter PACKAGE, refuses: like npm run, words: [TASK, ARGS *], does: runs }
+  - { run: "pnpm, yarn", options: --filter PACKAGE, refuses: like npm run, words: [TASK | generate, ARGS *], does: runs }
   - { run: put, unless: { words: ANY + }, does: reads, verdict: BLOCK, reason: prints everything }
   - { run: curl, words: URL, does: sends, reason: "asks {word.1}" }
   - { run: tar, needs: [-c], options: [-c, -z, -f writes PATH], words: reads TREE +, does: writes }
@@ -109,9 +109,24 @@ const rows: readonly Row[] = [
     "update-docs",
     "install:check",
   ]
-    .concat(["contest", "builder", "te$X", "test/../x", "-test", "a", "test,deploy", "test:RESET", "TESTRESET"])
+    .concat([
+      "contest",
+      "builder",
+      "te$X",
+      "test/../x",
+      "-test",
+      "a",
+      "test,deploy",
+      "test:RESET",
+      "testAPIDeploy",
+      "test:predeploy",
+      "tsc-watch",
+      "watch",
+    ])
     .map((task): Row => ["ESCALATE", `pnpm ${task}`]),
-  ["ESCALATE", "yarn deploy", "`deploy` is not a task that builds, tests or checks by its name"],
+  ["ALLOW", "yarn generate"],
+  ["ESCALATE", "yarn deploy", "by its name, such as `test:unit`, or one of generate"],
+  ["ESCALATE", "yarn test --import=data:text/javascript,x", "may be code"],
   ["ALLOW", "yarn lint --fix src"],
   ["ESCALATE", "yarn build --out-dir src", "the option `--outDir` is not listed"],
   // stricter forms match openly
@@ -183,6 +198,8 @@ const mistakes: readonly (readonly [forms: string, problem: string])[] = [
   ["{ run: a, does: reads, words: FILE }", "`FILE` needs a role"],
   ["{ run: a, does: reads, words: reads TEXT }", "names no file, so it has no role"],
   ["{ run: a, does: reads, words: reads FILES }", "is not a kind of word"],
+  ["{ run: a, does: reads, words: FILE | b }", "is not a kind of word"],
+  ["{ run: a, does: reads, words: TASK | NAME }", "is not a kind of word"],
   ["{ run: a, does: reads, words: ANY }", "permits any word"],
   ["{ run: a, does: reads, words: [ARGS *, TEXT] }", "a word follows all words"],
   ["{ run: a, does: reads, words: [TEXT ?, reads FILE *] }", "lets a file pass as a `TEXT`"],

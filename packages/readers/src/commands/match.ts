@@ -75,6 +75,9 @@ export function matchWhole(form: Form, program: ProgramForms, { args, place }: C
     return form.run.length === 1 ? notListed : { at: 0, problem: `\`${form.needs.join("` or `")}\` is missing` };
   const refused = refusedOption(args, form.refuses);
   if (refused !== undefined) return { at: args.length, problem: `the option \`${refused}\` is not listed` };
+  const code =
+    form.words.at(-1)?.kind === "ARGS" ? args.find(({ text }) => /(?:^|[=,\s])data:/i.test(text)) : undefined;
+  if (code !== undefined) return { at: args.length, problem: `${say(code)} may be code` };
   const { starting } = form;
   let folders = place.folders;
   const named: PlacedWord[] = [];
@@ -155,8 +158,10 @@ function isSameOption(name: string, word: string): boolean {
 
 /** A kind for people: `a folder by its name`, `one of main, master`. */
 function describe({ kind, texts }: WordShape): string {
-  if (kind !== undefined) return kinds[kind].replace(/(?:;|, so) .*/, "");
-  return `one of ${texts.slice(0, shownTexts).join(", ")}${texts.length > shownTexts ? ", ..." : ""}`;
+  const listed = `one of ${texts.slice(0, shownTexts).join(", ")}${texts.length > shownTexts ? ", ..." : ""}`;
+  if (kind === undefined) return listed;
+  const named = kinds[kind].replace(/(?:;|, so) .*/, "");
+  return texts.length === 0 ? named : `${named}, or ${listed}`;
 }
 
 const shownTexts = 6;
@@ -337,8 +342,9 @@ function wordMisfit(words: readonly ReadWord[], positions: readonly WordPosition
   if (word.glob && /^[*?[]/.test(word.text))
     return { at, problem: `${say(word)} may match a name that looks like an option; begin it with \`./\`` };
   const wanted = positions.filter(({ kind, texts }) => kind !== "ARGS" && !texts.includes("--"));
-  const shapes = wanted.length === 0 ? "not listed" : `not ${[...new Set(wanted.map(describe))].join(" or ")}`;
-  return { at, problem: `${say(word)} is ${shapes}` };
+  // A form that lists no words at all says less.
+  if (wanted.length === 0) return { at: at - 0.5, problem: `${say(word)} is not listed` };
+  return { at, problem: `${say(word)} is not ${[...new Set(wanted.map(describe))].join(" or ")}` };
 }
 
 /** The first of these options: whole, abbreviated, with its value, or behind flags that most tools have. */

@@ -121,7 +121,7 @@ const textKinds = {
   TEXT: /^(?!@)/,
   NUMBER: /^[-+]?\d+(?:\.\d+)?[A-Za-z%]{0,3}$/,
   NAME: /^(?!\.+$)[A-Za-z0-9._][\w.-]*$/,
-  PACKAGE: /^(?:\.{3})?(?:@|\.\/)?[A-Za-z0-9][\w.-]*(?:\/[A-Za-z0-9][\w.-]*)*$/,
+  PACKAGE: /^!?(?:\.{3}\^?)?[{[]?(?:@|\.\/)?[A-Za-z0-9*][\w.*-]*(?:\/[A-Za-z0-9*][\w.*-]*)*[}\]]?(?:\^?\.{3})?$/,
   URL: /^https?:\/\/[^\s\\]+$/,
 } as const;
 
@@ -131,12 +131,10 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
   const texts = textsOf(word);
   const isEach = (test: RegExp): boolean => texts?.every((text) => test.test(text)) === true;
   const isPlaced = (): boolean => isFile(word, place) && !place.folders.includes(unknownFolder);
+  const isListed =
+    (word.isAfterDash !== true || word.isText === true) && texts?.every((text) => shape.texts.includes(text)) === true;
+  if (kind === undefined || isListed) return isListed;
   switch (kind) {
-    case undefined:
-      return (
-        (word.isAfterDash !== true || word.isText === true) &&
-        texts?.every((text) => shape.texts.includes(text)) === true
-      );
     case "FILE":
       if (word.process || (shape.role === "reads" && word.text === "-")) return true;
       return isPlaced() && !isEach(/(?:^|\/)\.{0,2}$/);
@@ -148,7 +146,7 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
     case "LEAF":
       if (word.process && shape.role === "reads") return true;
       // Some programs read a list: `a.yaml,.env`.
-      return isPlaced() && isEach(/^[^,]*[^/.,]\.\w+$/) && !isEach(installed);
+      return isPlaced() && isEach(/^[^,]*[^/.,]\.(?!(?:phar|pyz)$)\w+$/i) && !isEach(installed);
     case "LOCAL":
       return isPlaced() && isEach(/^\.(?:\/[^@]*)?$/);
     case "PATHSPEC": {
@@ -198,23 +196,26 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
 }
 
 const verbs =
-  "bench benchmark build check checks ci codegen compile coverage cov dev doc docs e2e fmt format help integration lint " +
-  "preview serve spec specs start storybook style test tests tsc type typecheck typegen types typing unit validate " +
-  "verify vet watch";
+  "assemble bench benchmark build check checks ci compile coverage cov dev doc docs e2e fmt format help integration lint " +
+  "preview serve spec specs start style test tests tsc type typecheck typegen types typing unit validate verify vet watch";
 const safeTask: ReadonlySet<string> = new Set(verbs.split(" "));
 
 /** How parts of names begin, of tasks that reach another machine or lose something. */
 const harms =
-  "apply auth aws azure bump clean cloud commit cred database db delet deploy destroy docker drop env eval exec flush " +
-  "force gcp helm infra install k8s key kill kube live login logout mail migrat notif nuke prod prune publish purge push " +
-  "release remote remov reset restor rm$ rollback s3 secret seed send sh$ shell ship sql ssh stag stop sync tag terraform " +
-  "tf$ token truncat uninstall updat upgrad upload version wipe";
-const harmfulTask = new RegExp(`^(?:${harms.replaceAll(" ", "|")})`);
+  "apply audit auth aws azure bump chromatic clean clear cloud codecov commit connect creat cred database db delet deploy " +
+  "destroy docker down drop eas$ email empty env eras eval exec expose flush force gcp gh$ helm infra init install k8s key " +
+  "kill kube live login logout mail migrat notif nuke percy prd$ prod prune publish pull purge push release remote remov " +
+  "reset restor rm$ rollback s3 secret seed send setup sh$ shell ship snyk sonar sql ssh stag stop submit sync tag tear " +
+  "terraform testflight tf$ token truncat tunnel uat$ uninstall updat upgrad upload version wipe";
+const harmfulTask = new RegExp(`^(?:auto|pre|re|un)?(?:${harms.replaceAll(" ", "|")})`);
+
+/** Programs with the name of a task, which run their words. pnpm and yarn start them if there is no such task. */
+const programTask = /^(?:start-server-and-test|start-test|server-test|tsc-watch|(?:ts-)?node-dev|watch)$/;
 
 /** A task by its name: it begins or ends with a verb that builds, tests or checks, and no part of it names a harm. */
 function isTask(name: string): boolean {
-  if (!/^:?[A-Za-z0-9][\w.:-]*$/.test(name)) return false;
-  const words = name.replaceAll(/([a-z0-9])(?=[A-Z])/g, "$1-").toLowerCase();
+  if (!/^:?[A-Za-z0-9][\w.:-]*$/.test(name) || programTask.test(name)) return false;
+  const words = name.replaceAll(/[a-z0-9](?=[A-Z])|[A-Z](?=[A-Z][a-z])/g, "$&-").toLowerCase();
   // Gradle writes `:app:testDebug`.
   const ends = [words.split(/[:._-]+/), (words.split(":").at(-1) ?? "").split(/[._-]+/)];
   const isSafe = ends.some((parts) => safeTask.has(parts[0] ?? "") || safeTask.has(parts.at(-1) ?? ""));

@@ -25,7 +25,7 @@ export interface Wrapper {
 }
 
 const uvRun =
-  "quiet verbose frozen locked no-sync offline isolated all-extras all-groups no-dev no-project active exact python: " +
+  "quiet verbose frozen locked no-sync offline isolated module dev all-extras all-groups no-dev no-project active exact python: " +
   "extra: group: only-group: no-group: package: with: with-editable: with-requirements: env-file: directory: project:";
 
 export const wrappers: ReadonlyMap<string, Wrapper> = new Map(
@@ -143,7 +143,7 @@ export const wrappers: ReadonlyMap<string, Wrapper> = new Map(
 
 /** Two-word forms: `uv run pytest`. Options between them and the command are refused, except those that are listed. */
 export const runners: ReadonlyMap<string, { readonly verb: string; readonly options: Wrapper }> = new Map([
-  ["uv", { verb: "run", options: { short: "qvp:", long: uvRun } }],
+  ["uv", { verb: "run", options: { short: "qvmp:", long: uvRun } }],
   ...["poetry", "pipenv", "rye", "hatch", "pdm"].map((name) => [name, runnerOf("run")] as const),
   ...["bundle", "pnpm", "asdf", "rbenv", "pyenv"].map((name) => [name, runnerOf("exec")] as const),
 ]);

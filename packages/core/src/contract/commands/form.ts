@@ -61,7 +61,7 @@ export const fileKinds: ReadonlySet<Kind> = new Set([
   "OBJECT",
 ]);
 
-/** A word, or the value of an option: of a kind, or one of some texts. */
+/** A word, or the value of an option: of a kind, or one of some texts, or either. */
 export interface WordShape {
   readonly kind: Kind | undefined;
   readonly texts: readonly string[];

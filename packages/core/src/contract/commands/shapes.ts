@@ -47,14 +47,20 @@ export function parseShape(text: string): Read<WordShape> {
   const role = (roles as readonly string[]).includes(first) && second !== undefined ? (first as FileRole) : undefined;
   const [kind, ...rest] = role === undefined ? parts : parts.slice(1);
   if (kind !== undefined && rest.length === 0 && kind in kinds) return shapeOfKind(kind as Kind, role);
-  const texts = text.split("|").map((each) => each.trim());
+  const [beside, texts] = splitKind(text.split("|").map((each) => each.trim()));
   const odd = texts.find((each) => each === "" || /\s/.test(each));
   // One word in capitals is a kind with a slip; `ON | OFF` are texts.
   const isSlip = texts.length === 1 && /^[A-Z]{3,}$/.test(text.trim()) && text.trim() !== "HEAD";
   if (role !== undefined || odd !== undefined || isSlip || texts.some((each) => each in kinds)) {
     return { message: `\`${text.trim()}\` is not a kind of word`, hint: hintForShape(parts, kind ?? "") };
   }
-  return { kind: undefined, texts, role: undefined };
+  return { kind: beside, texts, role: undefined };
+}
+
+/** `TASK | all`: a kind that names no file, and texts beside it. */
+function splitKind(parts: readonly string[]): readonly [kind: Kind | undefined, texts: readonly string[]] {
+  const at = parts.findIndex((part) => part in kinds && !fileKinds.has(part as Kind));
+  return parts.length < 2 || at < 0 ? [undefined, parts] : [parts[at] as Kind, parts.toSpliced(at, 1)];
 }
 
 /** What was probably meant: a comma, texts, a role or a kind. */
