@@ -46,7 +46,7 @@ const ownRules = new Set([
   "sql-on-files",
 ]);
 /** Clauses about folders that only one host has. */
-const ownClauses = / && !is_plan| && !\(tool == "\w+" && limits\.also_read\.exists\(\w+, [^)]*\)\)\)/g;
+const ownClauses = / && !is_(?:plan|memory)| && !\(tool == "\w+" && limits\.also_read\.exists\(\w+, [^)]*\)\)\)/g;
 
 function textOf(host: string): string {
   return readReady(`hosts/${host}`);
