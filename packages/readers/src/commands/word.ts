@@ -131,10 +131,11 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
   const texts = textsOf(word);
   const isEach = (test: RegExp): boolean => texts?.every((text) => test.test(text)) === true;
   const isPlaced = (): boolean => isFile(word, place) && !place.folders.includes(unknownFolder);
-  const isListed =
-    (word.isAfterDash !== true || word.isText === true) && texts?.every((text) => shape.texts.includes(text)) === true;
-  if (kind === undefined || isListed) return isListed;
+  const mayBeText = shape.texts.length > 0 && (word.isAfterDash !== true || word.isText === true);
+  if (mayBeText && texts?.every((text) => shape.texts.includes(text)) === true) return true;
   switch (kind) {
+    case undefined:
+      return false;
     case "FILE":
       if (word.process || (shape.role === "reads" && word.text === "-")) return true;
       return isPlaced() && !isEach(/(?:^|\/)\.{0,2}$/);
