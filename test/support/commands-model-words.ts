@@ -46,6 +46,8 @@ export function fits(word: Word, { kind, texts, role }: WordShape): boolean {
       return /^[-+]?\d+(?:\.\d+)?[A-Za-z]{0,3}$/.test(text);
     case "NAME":
       return /^[\w.][\w.-]*$/.test(text) && !/^\.\.?$/.test(text);
+    case "PATTERN":
+      return true;
     case "PACKAGE": {
       const [scope = "", ...rest] = text.replace(/^\.{3}/, "").split("/");
       const first = rest.length === 0 || scope !== "." ? scope.replace(/^@/, "") : rest.shift();
@@ -109,7 +111,7 @@ function isInput({ text, isAfterDashes }: Word): boolean {
 
 /** Texts, numbers and the texts of a form never count as files. */
 function isLoose({ role, kind }: WordShape): boolean {
-  return role === undefined && kind !== undefined && kind !== "TEXT" && kind !== "NUMBER";
+  return role === undefined && kind !== undefined && kind !== "TEXT" && kind !== "NUMBER" && kind !== "PATTERN";
 }
 
 /** The word, its parts beside `=`, `:` and `@`, and a value that may be joined to a short option. */

@@ -13,6 +13,7 @@ programs:
   git: { options: [--no-pager, -C enters FOLDER] }
   find: { style: single }
   tar: { style: bare }
+  say: { style: words }
 generated: [dist, "**/node_modules"]
 variables: [CI]
 forms:
@@ -40,6 +41,7 @@ forms:
   - { run: npm run, words: [build | test, -- ?, ARGS *], does: runs, refuses: [--outDir] }
   - { run: "pnpm, yarn", options: --filter PACKAGE, refuses: like npm run, words: [TASK | generate, ARGS *], does: runs }
   - { run: put, unless: { words: ANY + }, does: reads, verdict: BLOCK, reason: prints everything }
+  - { run: say, options: [-n], words: [PATTERN +], does: reads }
   - { run: curl, words: URL, does: sends, reason: "asks {word.1}" }
   - { run: tar, needs: [-c], options: [-c, -z, -f writes PATH], words: reads TREE +, does: writes }
 `);
@@ -154,6 +156,21 @@ const rows: readonly Row[] = [
   ["BLOCK", 'rm -rf "$X"/*', "may delete everything"],
   ["BLOCK", "rm -r --odd $X", "may delete everything"],
   ["BLOCK", "cd src && rm -rf ..", "may delete everything"],
+  // words that look like options, braces and numbers
+  ["ALLOW", "say -n -----"],
+  ["ALLOW", "say '--- x ---' --odd -x @a"],
+  ["ESCALATE", "say $X", "known only when it runs"],
+  ["ALLOW", "rm {a,b}.txt"],
+  ["ALLOW", "rm -rf dist/{a,b}"],
+  ["ESCALATE", "rm -rf {dist,src}", "deletes"],
+  ["BLOCK", "rm -rf {/,dist}", "may delete everything"],
+  ["ESCALATE", "cat {-n,a}.txt", "known only when it runs"],
+  ["ESCALATE", "cat {a,{b,c}}.txt", "known only when it runs"],
+  ["ESCALATE", "cat {1..3}.txt", "known only when it runs"],
+  ["ESCALATE", "head -n {1,2} a.txt", "is not a number"],
+  ["ALLOW", "echo ${PIPESTATUS[0]} $?"],
+  ["ESCALATE", "echo ${OTHER[0]}", "known only when it runs"],
+  ["ESCALATE", "echo $(nproc)", "`nproc`: it is not listed"],
   // an exception may have a word of which only a part is known
   ["BLOCK", "put", "prints everything"],
   ["BLOCK", "put $X", "prints everything"],

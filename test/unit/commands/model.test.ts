@@ -73,6 +73,7 @@ const shapes: readonly WrittenShape[] = [
   { text: "TEXT", words: ["a", "x=y", "a:b", "-", "+x", "a@b"] },
   { text: "NUMBER", words: ["1", "25", "3k", "1.5"] },
   { text: "NAME", words: ["a", "b.ts", "x_y-z", "go"] },
+  { text: "PATTERN", words: ["a", "@a", "x=y"] },
   { text: "PACKAGE", words: ["a", "@a/b", "./a/b", "...a", "@a/b/c", "a..", "a/.b"] },
   { text: "TASK", words: ["test", "test:a", "a-lint", ":a:test", "aTest", "testA", "a:testB", "test:deploy", "atest"] },
   { text: "REF", words: ["a", "main", "f/x", "a..b", "v1.2"] },

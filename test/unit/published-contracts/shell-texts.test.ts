@@ -56,7 +56,17 @@ function expanded(when: string, lets: Readonly<Record<string, string>>): string 
 }
 
 /** Words that only the shell knows. */
-const unknownWords = ["$KEY", '"$KEY"', "${X:-.en}v", "$(cat a)", "`cat a`", "a{b,c}", "$X $X", "$((1 + Y))"];
+const unknownWords = [
+  "$KEY",
+  '"$KEY"',
+  "${X:-.en}v",
+  "$(cat a)",
+  "`cat a`",
+  "a{b,{c,d}}",
+  "a{1..3}",
+  "$X $X",
+  "$((1 + Y))",
+];
 
 /** Commands that are allowed if the word is plain, such as `notes.txt`. */
 const commands = [

@@ -309,7 +309,7 @@ const dataOfAnyName = /^\*+\.(?:json|ya?ml|toml)$/i;
 const ofSystem = /^\/(?:usr\/(?:local\/)?|opt\/homebrew\/)?s?bin\/[^/]+$/;
 
 /** Programs whose code a kind of word judges. */
-const quietCode = new Set(["sed", "gsed", "awk", "gawk", "mawk"]);
+const quietCode = new Set(["sed", "gsed", "awk", "gawk", "mawk", "sqlite3"]);
 
 /** The finding that decides. If two have the same verdict, a loss comes first, and a form comes before structure. */
 function stricter(left: TableFinding, right: TableFinding): TableFinding {

@@ -84,7 +84,11 @@ export function splitCommand(written: readonly ReadWord[], rules: SplitRules): S
       at = endOfCommand(args, at + 1);
       continue;
     }
-    const found = readOptions(arg, args[at + 1], { style: rules.style, listed });
+    const found = readOptions(arg, args[at + 1], { style: rules.style === "words" ? "gnu" : rules.style, listed });
+    if (typeof found === "string" && rules.style === "words") {
+      words.push(arg);
+      continue;
+    }
     if (typeof found === "string") return misfit(at, found);
     options.push(...found.options);
     at += found.taken;

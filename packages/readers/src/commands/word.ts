@@ -1,7 +1,14 @@
 import type { Form, WordShape } from "../../../core/src/contract/function.ts";
 import { isQuietCode } from "./code.ts";
 import { joinPath, mayGoUp, unknownFolder } from "../path/folder.ts";
-import { isAnyName, isSourceEnding, isSourcePattern, plainText, segmentsOf } from "../path/name-pattern.ts";
+import {
+  escapePattern,
+  isAnyName,
+  isSourceEnding,
+  isSourcePattern,
+  plainText,
+  segmentsOf,
+} from "../path/name-pattern.ts";
 import type { CommandUse, ShellReading } from "../shell/run.ts";
 import { literal, mark, patternOf, type Arg, type WordPiece } from "../shell/words.ts";
 
@@ -47,18 +54,24 @@ export class WordReader {
     const word = { text, fixed, glob, process, isJoined: false, isMany: glob };
     if (plain !== undefined) return { ...word, values: [plain] };
     const [only, ...rest] = pieces ?? [];
-    if (typeof only === "object" && only.variable === "{}" && rest.length === 0)
+    if (typeof only === "object" && "variable" in only && only.variable === "{}" && rest.length === 0)
       return { ...word, values: use.feeder && this.#filesOf(use.feeder, use), isJoined: true, isMany: !only.isQuoted };
     const values = pieces === undefined ? undefined : this.#expand(pieces, use.loops);
     // The text shows none of these values, and they must not be options or signs of `find`.
     if (values?.some((value) => /^-|^[;+!()]$/.test(value)) === true) return { ...word, values: undefined };
-    return { ...word, values, glob: glob || values?.some((value) => plainText(value) === undefined) === true };
+    const isMany = glob || pieces?.some((piece) => typeof piece === "object" && "braces" in piece) === true;
+    return { ...word, values, isMany, glob: glob || values?.some((value) => plainText(value) === undefined) === true };
   }
 
   #expand(pieces: readonly WordPiece[], loops: ReadonlySet<string>): readonly string[] | undefined {
     let values: readonly string[] = [""];
     for (const piece of pieces) {
-      const next = typeof piece === "string" ? [piece] : this.#valuesOf(piece, loops);
+      const next =
+        typeof piece === "string"
+          ? [piece]
+          : "braces" in piece
+            ? [...piece.braces.slice(1, -1).split(","), escapePattern(piece.braces)]
+            : this.#valuesOf(piece, loops);
       if (next === undefined || values.length * next.length > valuesMax) return undefined;
       values = values.flatMap((start) => next.map((end) => start + end));
     }
@@ -119,6 +132,7 @@ export function pathsOfWord(word: ReadWord, { folders }: Pick<WordPlace, "folder
 const textKinds = {
   PORT: /^(?:tcp|udp)?:\d+(?:[-,]\d+)*$/i,
   TEXT: /^(?!@)/,
+  PATTERN: /^/,
   NUMBER: /^[-+]?\d+(?:\.\d+)?[A-Za-z%]{0,3}$/,
   NAME: /^(?!\.+$)[A-Za-z0-9._][\w.-]*$/,
   PACKAGE: /^!?(?:\.{3}\^?)?[{[]?(?:@|\.\/)?[A-Za-z0-9*][\w.*-]*(?:\/[A-Za-z0-9*][\w.*-]*)*[}\]]?(?:\^?\.{3})?$/,
@@ -166,13 +180,6 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
       return word.values?.every((value) => /^[^/!][^/]*$/.test(plainText(value) ?? value)) === true;
     case "ENDING":
       return texts?.every(isSourceEnding) === true;
-    case "PORT":
-    case "TEXT":
-    case "NUMBER":
-    case "NAME":
-    case "PACKAGE":
-    case "URL":
-      return isEach(textKinds[kind]);
     case "TASK":
       return texts?.every(isTask) === true;
     case "FORCED":
@@ -183,6 +190,7 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
       return word.isAfterDash !== true && isEach(object);
     case "SED":
     case "AWK":
+    case "SQLITE":
     case "JQ":
       return texts?.every((text) => isQuietCode[kind](text)) === true;
     case "ARGS":
@@ -192,7 +200,7 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
     case "COMMAND":
       return place.runsCommand;
     default:
-      return kind satisfies never;
+      return isEach(textKinds[kind]);
   }
 }
 

@@ -26,6 +26,7 @@ const runsByPrefix = /^(?:DYLD_|BASH_FUNC_|GIT_CONFIG_(?:KEY|VALUE)_|npm_config_
 const quietValues: ReadonlyMap<string, RegExp> = new Map([
   ...["PAGER", "MANPAGER", "GIT_PAGER"].map((name) => [name, /^(?:cat|less|)$/] as const),
   ...["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"].map((name) => [name, /^(?:true|:)$/] as const),
+  ["PYTHONPATH", /^(?:\.|(?:\.\/)?\w[\w-]*(?:\/\w[\w-]*)*)(?::(?:\.|(?:\.\/)?\w[\w-]*(?:\/\w[\w-]*)*))*$/],
   ["GOFLAGS", /^-mod=\w+$/],
   ["NODE_OPTIONS", /^--max-old-space-size=\d+$/],
 ]);

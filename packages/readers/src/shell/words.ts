@@ -22,7 +22,11 @@ export interface Arg {
 }
 
 /** A pattern of file names, or a variable by its name. */
-export type WordPiece = string | { readonly variable: string; readonly isQuoted: boolean };
+export type WordPiece =
+  | string
+  | { readonly variable: string; readonly isQuoted: boolean }
+  /** `{a,b}`: two words in bash and zsh, and one in dash. */
+  | { readonly braces: string };
 
 export function literal(text: string): Arg {
   const pieces = [escapePattern(text)];
@@ -77,9 +81,14 @@ function shellPiece(piece: WordPiece): WordPiece {
 function homePieces({ text }: Word, { pieces }: Arg): readonly WordPiece[] | undefined {
   const [first, ...rest] = pieces ?? [];
   if (first === undefined) return pieces;
-  if (typeof first !== "string") return first.variable === "HOME" ? ["~", ...rest] : pieces;
+  if (typeof first !== "string") return "variable" in first && first.variable === "HOME" ? ["~", ...rest] : pieces;
   if (/[=:]~|^~[^/]/.test(text)) return undefined;
   return first.startsWith("~") && !text.startsWith("~") ? [`\\${first}`, ...rest] : pieces;
+}
+
+/** `{a,b}` with plain names, of which none may be an option. */
+function isPlainList(text: string): boolean {
+  return /^\{[\w./-]*(?:,[\w./-]*)+\}$/.test(text);
 }
 
 function joinParts(parts: readonly Arg[]): Arg {
@@ -123,7 +132,9 @@ function readPart(part: WordPart): Arg {
     case "DoubleQuoted":
     case "LocaleString": {
       const { text, fixed, known, pieces } = joinParts(part.parts.map(readPart));
-      const quoted = pieces?.map((piece) => (typeof piece === "string" ? piece : { ...piece, isQuoted: true }));
+      const quoted = pieces?.map((piece) =>
+        typeof piece === "object" && "variable" in piece ? { ...piece, isQuoted: true } : piece,
+      );
       const isList = part.parts.some((inner) => /^\$(?:@|\{.*[@*]\]?)/s.test(inner.text));
       // The locale may translate `$"..."`.
       const isPlain = part.type === "DoubleQuoted";
@@ -147,12 +158,15 @@ function readPart(part: WordPart): Arg {
         ? { ...putIn(part.text), pieces: ["0"] }
         : variable(part.text, part.text.slice(1));
     case "ParameterExpansion":
+      if (/^\$\{PIPESTATUS\[\d+\]\}$/.test(part.text)) return { ...putIn(part.text), pieces: ["0"] };
       return part.prefix === undefined && part.index === undefined && part.operation === undefined
         ? variable(part.text, part.parameter)
         : putIn(part.text);
-    case "CommandExpansion":
-    case "ArithmeticExpansion":
     case "BraceExpansion":
+      return { ...putIn(part.text), pieces: isPlainList(part.text) ? [{ braces: part.text }] : undefined };
+    case "CommandExpansion":
+      return { ...putIn(part.text), pieces: part.text === "$(nproc)" ? ["0"] : undefined };
+    case "ArithmeticExpansion":
       return putIn(part.text);
     default:
       return part satisfies never;

@@ -24,6 +24,8 @@ const words: Readonly<Record<string, readonly string[]>> = {
   TEXT: ["one", "'two words'", "x=1", "%s", "'%(refname)'"],
   NUMBER: ["1", "2", "10"],
   NAME: ["main", "one", "x"],
+  PATTERN: ["one", "@one", "'x y'"],
+  SQLITE: [".tables", "'select 1'"],
   PACKAGE: ["left-pad", "@types/node", "./src"],
   TASK: ["test", "lint:fix", "unit-test"],
   PORT: [":3000"],

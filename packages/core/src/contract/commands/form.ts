@@ -25,6 +25,7 @@ export const kinds = {
   ENDING: "the ending of names of code, such as `ts`",
   PORT: "a port, such as `:3000` or `tcp:80`",
   TEXT: "a text that the program does not open",
+  PATTERN: "a pattern to look for, which may begin with `@`",
   NUMBER: "a number, with a unit at most",
   NAME: "a name of letters, digits, `.`, `_` and `-`",
   PACKAGE: "a package by its name or folder, such as `@types/node` or `./packages/web`",
@@ -34,6 +35,7 @@ export const kinds = {
   URL: "an address with `https://` or `http://`",
   SED: "a script of `sed` that runs and writes nothing",
   AWK: "a program of `awk` that runs and writes nothing, and opens no other file",
+  SQLITE: "a query of SQLite that only reads, or `.tables` and `.schema`",
   JQ: "a filter of `jq` that does not read the environment or other files",
   COMMAND: "a command, which is judged too",
   ARGS: "all words after it, options too",
@@ -131,14 +133,15 @@ export function nameOfForm({ run, marked }: Pick<Form, "run" | "marked">): strin
 }
 
 /** How a program reads its options. */
-export const optionStyles = ["gnu", "single", "bare", "posix"] as const;
+export const optionStyles = ["gnu", "single", "bare", "posix", "words"] as const;
 export type OptionStyle = (typeof optionStyles)[number];
 
 /** What holds for all forms of a program. */
 export interface ProgramShape {
   /**
    * `gnu`: `-rf` is `-r` and `-f`. `single`: options are whole words, such as `-name` and `-count=1`. `bare`: the first word
-   * is options without a dash, as for `tar czf`. `posix`: options end at the first word.
+   * is options without a dash, as for `tar czf`. `posix`: options end at the first word. `words`: an option that
+   * is not listed is a word, as for `echo`.
    */
   readonly style: OptionStyle;
   /** Options before the words of `run` that follow the program. */

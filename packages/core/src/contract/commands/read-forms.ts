@@ -28,7 +28,7 @@ export function readTable(reader: PartReader, map: YamlMap, name: string): Forms
     name,
     forms,
     programs,
-    generated: reader.readTextList(map, "generated").map(({ text }) => text),
+    generated: readList(reader, map, "generated").map(({ text }) => text),
     variables: reader.readTextList(map, "variables").map(({ text }) => text),
   };
 }
