@@ -142,7 +142,7 @@ async function runForms(
       const named = [...judgeText(readShell(text, cwd), table, cwd).writes];
       // A form of git that writes adds objects and moves branches, whatever files its words name.
       if (form.run[0] === "git" && form.does.has("writes"))
-        named.push(...["objects", "refs", "logs"].map((name) => `${cwd}/.git/${name}`));
+        named.push(...["objects", "refs", "logs"].map((folder) => `${cwd}/.git/${folder}`));
       const running = runText(sandbox, text, named).then(({ isDone, effects }) => {
         waiting.delete(running);
         if (isDone) done.add(name);
