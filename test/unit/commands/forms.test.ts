@@ -168,7 +168,11 @@ const rows: readonly Row[] = [
   ["ESCALATE", "cat {a,{b,c}}.txt", "known only when it runs"],
   ["ESCALATE", "cat {1..3}.txt", "known only when it runs"],
   ["ESCALATE", "head -n {1,2} a.txt", "is not a number"],
-  ["ALLOW", "echo ${PIPESTATUS[0]} $?"],
+  ["ALLOW", 'echo "exit ${PIPESTATUS[0]}" $?'],
+  ["ESCALATE", "for a in x; do cat $a{b,c}; done", "known only when it runs"],
+  ["ESCALATE", "for a in x; do cat $a[1]; done", "known only when it runs"],
+  ["ESCALATE", "cat {,x}~root/a", "known only when it runs"],
+  ["ALLOW", 'for a in x; do echo "$a: $?"; done'],
   ["ESCALATE", "echo ${OTHER[0]}", "known only when it runs"],
   ["ESCALATE", "echo $(nproc)", "`nproc`: it is not listed"],
   // an exception may have a word of which only a part is known

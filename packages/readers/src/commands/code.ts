@@ -1,20 +1,9 @@
 /** Programs of small languages, which people write into commands. Each test knows less than the language, and is linear. */
-export const isQuietCode: Readonly<Record<"SED" | "AWK" | "JQ" | "SQLITE", (text: string) => boolean>> = {
+export const isQuietCode: Readonly<Record<"SED" | "AWK" | "JQ", (text: string) => boolean>> = {
   SED: isQuietSed,
   AWK: isQuietAwk,
-  SQLITE: isQuietSqlite,
   JQ: (text) => !/#|\$\s*(?:ENV|__)|(?<![\w.])(?:env|import|include|input_filename|get_search_list)(?!\w)/.test(text),
 };
-
-/** Functions of the program `sqlite3` read and write files and load code. */
-function isQuietSqlite(text: string): boolean {
-  const query = text.trim().replace(/;$/, "");
-  if (/^\.(?:tables|schema|indexes|databases)(?: +[\w%.]+)?$/.test(query)) return true;
-  return (
-    /^select\b[^;]*$/i.test(query) &&
-    !/readfile|writefile|load_extension|edit|tokenizer|zipfile|fsdir|lsdir/i.test(query)
-  );
-}
 
 /** `r`, `R`, `w`, `W` and `e` open files or run commands, alone and as flags of `s`. */
 function isQuietSed(text: string): boolean {

@@ -75,8 +75,7 @@ export function matchWhole(form: Form, program: ProgramForms, { args, place }: C
     return form.run.length === 1 ? notListed : { at: 0, problem: `\`${form.needs.join("` or `")}\` is missing` };
   const refused = refusedOption(args, form.refuses);
   if (refused !== undefined) return { at: args.length, problem: `the option \`${refused}\` is not listed` };
-  const code =
-    form.words.at(-1)?.kind === "ARGS" ? args.find(({ text }) => /(?:^|[=,\s])data:/i.test(text)) : undefined;
+  const code = form.words.at(-1)?.kind === "ARGS" ? args.find(mayBeCode) : undefined;
   if (code !== undefined) return { at: args.length, problem: `${say(code)} may be code` };
   const { starting } = form;
   let folders = place.folders;
@@ -136,6 +135,12 @@ function wordsBefore(positions: readonly WordPosition[]): number | undefined {
   if (positions.some(({ texts }) => texts.includes("--"))) return undefined;
   if (last?.kind === "COMMAND") return positions.length;
   return last?.kind === "ARGS" ? positions.length - 1 : undefined;
+}
+
+/** Programs load code from `data:` and `file:` addresses, and some take settings as JSON. URL parsers drop tabs and newlines. */
+function mayBeCode({ text, values = [text] }: ReadWord): boolean {
+  const plain = values.map((value) => (plainText(value) ?? value).replaceAll(/[\t\n\r]/g, ""));
+  return plain.some((value) => /(?:^|[=,\s])(?:data|file):|(?:^|=)\s*\{.*:/i.test(value));
 }
 
 const looseKinds: ReadonlySet<WordShape["kind"]> = new Set(["NAME", "PACKAGE", "TASK", "REF", "URL", "ARGS"]);

@@ -1,14 +1,7 @@
 import type { Form, WordShape } from "../../../core/src/contract/function.ts";
 import { isQuietCode } from "./code.ts";
 import { joinPath, mayGoUp, unknownFolder } from "../path/folder.ts";
-import {
-  escapePattern,
-  isAnyName,
-  isSourceEnding,
-  isSourcePattern,
-  plainText,
-  segmentsOf,
-} from "../path/name-pattern.ts";
+import { isAnyName, isSourceEnding, isSourcePattern, plainText, segmentsOf } from "../path/name-pattern.ts";
 import type { CommandUse, ShellReading } from "../shell/run.ts";
 import { literal, mark, patternOf, type Arg, type WordPiece } from "../shell/words.ts";
 
@@ -59,19 +52,14 @@ export class WordReader {
     const values = pieces === undefined ? undefined : this.#expand(pieces, use.loops);
     // The text shows none of these values, and they must not be options or signs of `find`.
     if (values?.some((value) => /^-|^[;+!()]$/.test(value)) === true) return { ...word, values: undefined };
-    const isMany = glob || pieces?.some((piece) => typeof piece === "object" && "braces" in piece) === true;
+    const isMany = glob || pieces?.some((piece) => typeof piece === "object" && "oneOf" in piece) === true;
     return { ...word, values, isMany, glob: glob || values?.some((value) => plainText(value) === undefined) === true };
   }
 
   #expand(pieces: readonly WordPiece[], loops: ReadonlySet<string>): readonly string[] | undefined {
     let values: readonly string[] = [""];
     for (const piece of pieces) {
-      const next =
-        typeof piece === "string"
-          ? [piece]
-          : "braces" in piece
-            ? [...piece.braces.slice(1, -1).split(","), escapePattern(piece.braces)]
-            : this.#valuesOf(piece, loops);
+      const next = typeof piece === "string" ? [piece] : "oneOf" in piece ? piece.oneOf : this.#valuesOf(piece, loops);
       if (next === undefined || values.length * next.length > valuesMax) return undefined;
       values = values.flatMap((start) => next.map((end) => start + end));
     }
@@ -190,7 +178,6 @@ export function fits(word: ReadWord, shape: WordShape, place: WordPlace): boolea
       return word.isAfterDash !== true && isEach(object);
     case "SED":
     case "AWK":
-    case "SQLITE":
     case "JQ":
       return texts?.every((text) => isQuietCode[kind](text)) === true;
     case "ARGS":
@@ -211,11 +198,13 @@ const safeTask: ReadonlySet<string> = new Set(verbs.split(" "));
 
 /** How parts of names begin, of tasks that reach another machine or lose something. */
 const harms =
-  "apply audit auth aws azure bump chromatic clean clear cloud codecov commit connect creat cred database db delet deploy " +
-  "destroy docker down drop eas$ email empty env eras eval exec expose flush force gcp gh$ helm infra init install k8s key " +
-  "kill kube live login logout mail migrat notif nuke percy prd$ prod prune publish pull purge push release remote remov " +
-  "reset restor rm$ rollback s3 secret seed send setup sh$ shell ship snyk sonar sql ssh stag stop submit sync tag tear " +
-  "terraform testflight tf$ token truncat tunnel uat$ uninstall updat upgrad upload version wipe";
+  "apply audit auth aws azure bump chromatic clean clear cloud codecov commit connect creat cred database db delet " +
+  "deploy destroy discard disk docker down drop eas$ email empty env eras eval exec expose firebase flush fly$ " +
+  "force ftp gcp gh$ helm heroku infra init install k8s key kill kube live login logout mail merge migrat netlify " +
+  "ngrok notif npm$ nuke overwrit percy prd$ prod prune public publish pull purge push rebase release remote remov " +
+  "reset restor revert rm$ rollback rsync s3 scp secret seed send setup sh$ share shell ship smtp snyk sonar sql " +
+  "ssh stag stop submit surge sync tag tear terraform testflight tf$ token truncat tunnel uat$ uninstall updat " +
+  "upgrad upload vercel version wipe wrangler";
 const harmfulTask = new RegExp(`^(?:auto|pre|re|un)?(?:${harms.replaceAll(" ", "|")})`);
 
 /** Programs with the name of a task, which run their words. pnpm and yarn start them if there is no such task. */

@@ -179,7 +179,7 @@ function readInner(reading: ShellReading, use: CommandUse, outer: CommandInvocat
   if (first.text !== runner.verb) return;
   const { command } = unwrap(base, runner.options, rest);
   // `uv run -m pytest` is `python -m pytest`.
-  const isModule = rest.slice(0, rest.length - command.length).some(({ text }) => /^(?:-m|--module)$/.test(text));
+  const isModule = rest.slice(0, rest.length - command.length).some(({ text }) => /^(?:-[qv]*m|--module)$/.test(text));
   readInside(reading, base, isModule ? [literal("python"), literal("-m"), ...command] : command, call);
 }
 

@@ -25,8 +25,8 @@ export interface Arg {
 export type WordPiece =
   | string
   | { readonly variable: string; readonly isQuoted: boolean }
-  /** `{a,b}`: two words in bash and zsh, and one in dash. */
-  | { readonly braces: string };
+  /** One of these patterns: `{a,b}` is two words in bash and zsh, and one in dash. */
+  | { readonly oneOf: readonly string[] };
 
 export function literal(text: string): Arg {
   const pieces = [escapePattern(text)];
@@ -60,7 +60,7 @@ export function readWord(word: Word, shapes: Pick<Shapes, "braces"> = understood
   return {
     ...found,
     known: found.known && !home && hasNoBraces,
-    pieces: hasNoBraces ? homePieces(word, found)?.map(shellPiece) : undefined,
+    pieces: hasNoBraces ? checkedPieces(word, homePieces(word, found)?.map(shellPiece)) : undefined,
   };
 }
 
@@ -86,9 +86,25 @@ function homePieces({ text }: Word, { pieces }: Arg): readonly WordPiece[] | und
   return first.startsWith("~") && !text.startsWith("~") ? [`\\${first}`, ...rest] : pieces;
 }
 
-/** `{a,b}` with plain names, of which none may be an option. */
-function isPlainList(text: string): boolean {
-  return /^\{[\w./-]*(?:,[\w./-]*)+\}$/.test(text);
+/** `{a,b}` with plain names. */
+function readBraces(text: string): Arg["pieces"] {
+  if (!/^\{[\w./-]*(?:,[\w./-]*)+\}$/.test(text)) return undefined;
+  return [{ oneOf: [...text.slice(1, -1).split(","), escapePattern(text)] }];
+}
+
+/**
+ * Shells read braces before variables and `~`: `$a{b,c}` is `$ab $ac`. zsh reads `$a[1]` and `$a:r` in its own way. The number
+ * of processors is one, or nothing where there is no such program.
+ */
+function checkedPieces({ text, parts = [] }: Word, pieces: Arg["pieces"]): Arg["pieces"] {
+  const number = /^(?:-j|--(?:jobs|parallel)=)?\$\(nproc\)$/.test(text) ? text.replace("$(nproc)", "0") : undefined;
+  if (number !== undefined) return [number];
+  const all = parts.flatMap((part): readonly Pick<WordPart, "text" | "type">[] =>
+    part.type === "DoubleQuoted" ? part.parts : [part],
+  );
+  const isJoined = all.some((part, at) => part.type === "SimpleExpansion" && /^(?:[[{]|:[A-Za-z&])/.test(all[at + 1]?.text ?? ""));
+  const isHome = all.some(({ type }) => type === "BraceExpansion") && text.includes("~", 1);
+  return isJoined || isHome ? undefined : pieces;
 }
 
 function joinParts(parts: readonly Arg[]): Arg {
@@ -153,19 +169,19 @@ function readPart(part: WordPart): Arg {
     case "ProcessSubstitution":
       return { ...putIn(part.text), single: true, process: true };
     case "SimpleExpansion":
-      // `$?`, `$#`, `$$` and `$!` are numbers.
-      return /^\$[?#$!]$/.test(part.text)
+      // `$?`, `$#` and `$$` are numbers.
+      return /^\$[?#$]$/.test(part.text)
         ? { ...putIn(part.text), pieces: ["0"] }
         : variable(part.text, part.text.slice(1));
     case "ParameterExpansion":
-      if (/^\$\{PIPESTATUS\[\d+\]\}$/.test(part.text)) return { ...putIn(part.text), pieces: ["0"] };
+      // A number, or nothing.
+      if (/^\$\{PIPESTATUS\[\d+\]\}$/.test(part.text)) return { ...putIn(part.text), pieces: [{ oneOf: ["0", ""] }] };
       return part.prefix === undefined && part.index === undefined && part.operation === undefined
         ? variable(part.text, part.parameter)
         : putIn(part.text);
     case "BraceExpansion":
-      return { ...putIn(part.text), pieces: isPlainList(part.text) ? [{ braces: part.text }] : undefined };
+      return { ...putIn(part.text), pieces: readBraces(part.text) };
     case "CommandExpansion":
-      return { ...putIn(part.text), pieces: part.text === "$(nproc)" ? ["0"] : undefined };
     case "ArithmeticExpansion":
       return putIn(part.text);
     default:

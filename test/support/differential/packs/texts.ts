@@ -25,7 +25,6 @@ const words: Readonly<Record<string, readonly string[]>> = {
   NUMBER: ["1", "2", "10"],
   NAME: ["main", "one", "x"],
   PATTERN: ["one", "@one", "'x y'"],
-  SQLITE: [".tables", "'select 1'"],
   PACKAGE: ["left-pad", "@types/node", "./src"],
   TASK: ["test", "lint:fix", "unit-test"],
   PORT: [":3000"],

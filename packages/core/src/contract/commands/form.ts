@@ -35,7 +35,6 @@ export const kinds = {
   URL: "an address with `https://` or `http://`",
   SED: "a script of `sed` that runs and writes nothing",
   AWK: "a program of `awk` that runs and writes nothing, and opens no other file",
-  SQLITE: "a query of SQLite that only reads, or `.tables` and `.schema`",
   JQ: "a filter of `jq` that does not read the environment or other files",
   COMMAND: "a command, which is judged too",
   ARGS: "all words after it, options too",
