@@ -343,6 +343,7 @@ const commandLines: readonly Hostile[] = [
   ["cat ./", "[[:", "]"],
   ["cat ./", "[a\\\\", "]"],
   ["rm -rf ", "dist ", ""],
+  ["odd rm -rf ", "rm x ", ""],
   ["odd ", "a=b:c@d ", ""],
   ["odd ", "a=", ""],
   ["git show -- '", "a*", "'"],

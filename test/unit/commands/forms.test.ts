@@ -188,6 +188,10 @@ const rows: readonly Row[] = [
   ["ESCALATE", "timeout 5 odd", "`odd`: it is not listed"],
   // what nobody lists
   ["ESCALATE", "odd a", "`odd`"],
+  ["BLOCK", "odd --x rm -rf /", "may delete everything"],
+  ["ESCALATE", "odd rm -rf src", "`odd`"],
+  ["ESCALATE", "odd rm", "`odd`"],
+  ["ESCALATE", "odd put x", "`odd`"],
   ["BLOCK", "env", "prints the environment"],
   ["BLOCK", "env | grep x", "prints the environment"],
   ["ALLOW", "CI=1 cat a.txt"],

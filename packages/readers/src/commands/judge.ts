@@ -147,7 +147,7 @@ class TextJudge {
     const words = this.#commandWords(use);
     const match = this.#matchOf(use);
     const program = this.#programOf(use.name);
-    const strict = program?.strict.flatMap((form) => matchOpenly(form, program, words) ?? []) ?? [];
+    const strict = program === undefined ? this.#refusedBehind(words) : openMatches(program, words);
     for (const each of [...(isMisfit(match) ? [] : [match]), ...strict]) this.#fitting.add(nameOfForm(each.form));
     const isUnknownFolder = use.folders.includes(unknownFolder) && !isMisfit(match) && match.form.does.size > 0;
     if (isMisfit(match) || isUnknownFolder) this.#noteLoose(words.args, use.folders);
@@ -168,6 +168,16 @@ class TextJudge {
     // `./ls` has the name of a known program, and is code of the workspace.
     const isOwnCode = use.name.includes("/") && !ofSystem.test(use.name);
     return isOwnCode ? { ...finding, does: new Set([...finding.does, "runs"]) } : finding;
+  }
+
+  /** A program that nobody lists may run its words: `prlimit -n 10 sudo reboot`. */
+  #refusedBehind({ args, place }: CommandWords): readonly FormMatch[] {
+    return unmistakable.flatMap((name) => {
+      const at = args.findIndex(({ text }) => text === name);
+      const [program, rest] = [this.#programs.get(name), args.slice(at + 1)];
+      if (at < 0 || program === undefined || rest.length === 0) return [];
+      return openMatches(program, { args: rest, place }).filter(({ form }) => form.verdict === "BLOCK");
+    });
   }
 
   #noteMatch({ form, files, loose, ...match }: FormMatch, { folders }: CommandUse): void {
@@ -309,6 +319,15 @@ const dataOfAnyName = /^\*+\.(?:json|ya?ml|toml)$/i;
 const ofSystem = /^\/(?:usr\/(?:local\/)?|opt\/homebrew\/)?s?bin\/[^/]+$/;
 
 /** Programs whose code a kind of word judges. */
+/** Names that are hardly anything but programs, unlike `init` and `mount`. */
+const unmistakable =
+  "sudo doas pkexec runuser rm dd mkfs shred shutdown reboot poweroff chown crontab useradd userdel visudo".split(" ");
+
+/** The stricter forms that match by one sign. */
+function openMatches(program: ProgramForms, words: CommandWords): readonly FormMatch[] {
+  return program.strict.flatMap((form) => matchOpenly(form, program, words) ?? []);
+}
+
 const quietCode = new Set(["sed", "gsed", "awk", "gawk", "mawk", "sqlite3"]);
 
 /** The finding that decides. If two have the same verdict, a loss comes first, and a form comes before structure. */
