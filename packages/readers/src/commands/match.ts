@@ -140,7 +140,8 @@ function wordsBefore(positions: readonly WordPosition[]): number | undefined {
 /** Programs load code from `data:` and `file:` addresses, and some take settings as JSON. URL parsers drop tabs and newlines. */
 function mayBeCode({ text, values = [text] }: ReadWord): boolean {
   const plain = values.map((value) => (plainText(value) ?? value).replaceAll(/[\t\n\r]/g, ""));
-  return plain.some((value) => /(?:^|[=,\s])(?:data|file):|(?:^|=)\s*\{.*:/i.test(value));
+  const isAddress = (value: string): boolean => /(?:^|[=,\s])(?:data|file):/i.test(value);
+  return plain.some((value) => isAddress(value) || (value.includes(":") && /(?:^|=)\s*\{/.test(value)));
 }
 
 const looseKinds: ReadonlySet<WordShape["kind"]> = new Set(["NAME", "PACKAGE", "TASK", "REF", "URL", "ARGS"]);
