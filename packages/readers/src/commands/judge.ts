@@ -318,7 +318,6 @@ const dataOfAnyName = /^\*+\.(?:json|ya?ml|toml)$/i;
 /** Folders of programs that the system's packages installed. */
 const ofSystem = /^\/(?:usr\/(?:local\/)?|opt\/homebrew\/)?s?bin\/[^/]+$/;
 
-/** Programs whose code a kind of word judges. */
 /** Names that are hardly anything but programs, unlike `init` and `mount`. */
 const unmistakable =
   "sudo doas pkexec runuser rm dd mkfs shred shutdown reboot poweroff chown crontab useradd userdel visudo".split(" ");
@@ -328,6 +327,7 @@ function openMatches(program: ProgramForms, words: CommandWords): readonly FormM
   return program.strict.flatMap((form) => matchOpenly(form, program, words) ?? []);
 }
 
+/** Programs whose code the words of their forms judge. */
 const quietCode = new Set(["sed", "gsed", "awk", "gawk", "mawk", "sqlite3"]);
 
 /** The finding that decides. If two have the same verdict, a loss comes first, and a form comes before structure. */

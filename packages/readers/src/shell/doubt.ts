@@ -22,11 +22,14 @@ const runs = new Set(
 );
 const runsByPrefix = /^(?:DYLD_|BASH_FUNC_|GIT_CONFIG_(?:KEY|VALUE)_|npm_config_|LUA_INIT_)/;
 
+/** A folder below the one where the command runs, or that one. */
+const folderBelow = String.raw`(?:\.|(?:\./)?\w[\w-]*(?:/\w[\w-]*)*)`;
+
 /** Values with which such a variable runs nothing else. */
 const quietValues: ReadonlyMap<string, RegExp> = new Map([
   ...["PAGER", "MANPAGER", "GIT_PAGER"].map((name) => [name, /^(?:cat|less|)$/] as const),
   ...["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"].map((name) => [name, /^(?:true|:)$/] as const),
-  ["PYTHONPATH", /^(?:\.|(?:\.\/)?\w[\w-]*(?:\/\w[\w-]*)*)(?::(?:\.|(?:\.\/)?\w[\w-]*(?:\/\w[\w-]*)*))*$/],
+  ["PYTHONPATH", new RegExp(`^${folderBelow}(?::${folderBelow})*$`)],
   ["GOFLAGS", /^-mod=\w+$/],
   ["NODE_OPTIONS", /^--max-old-space-size=\d+$/],
 ]);

@@ -177,7 +177,7 @@ function readInner(reading: ShellReading, use: CommandUse, outer: CommandInvocat
   if (runner === undefined || first === undefined || !args.some(({ text }) => text === runner.verb)) return;
   if (first.text.startsWith("-")) doubt(`${quote(name)} with ${quote(first.text)} is not known here`);
   if (first.text !== runner.verb) return;
-  const { command } = unwrap(base, runner.options, rest);
+  const { command } = unwrap(base, runner.options ?? {}, rest);
   // `uv run -m pytest` is `python -m pytest`.
   const isModule = rest.slice(0, rest.length - command.length).some(({ text }) => /^(?:-[qv]*m|--module)$/.test(text));
   readInside(reading, base, isModule ? [literal("python"), literal("-m"), ...command] : command, call);

@@ -97,12 +97,13 @@ function readBraces(text: string): Arg["pieces"] {
  * of processors is one, or nothing where there is no such program.
  */
 function checkedPieces({ text, parts = [] }: Word, pieces: Arg["pieces"]): Arg["pieces"] {
-  const number = /^(?:-j|--(?:jobs|parallel)=)?\$\(nproc\)$/.test(text) ? text.replace("$(nproc)", "0") : undefined;
-  if (number !== undefined) return [number];
+  if (/^(?:-j|--(?:jobs|parallel)=)?\$\(nproc\)$/.test(text)) return [text.replace("$(nproc)", "0")];
   const all = parts.flatMap((part): readonly Pick<WordPart, "text" | "type">[] =>
     part.type === "DoubleQuoted" ? part.parts : [part],
   );
-  const isJoined = all.some((part, at) => part.type === "SimpleExpansion" && /^(?:[[{]|:[A-Za-z&])/.test(all[at + 1]?.text ?? ""));
+  const isJoined = all.some(
+    (part, at) => part.type === "SimpleExpansion" && /^(?:[[{]|:[A-Za-z&])/.test(all[at + 1]?.text ?? ""),
+  );
   const isHome = all.some(({ type }) => type === "BraceExpansion") && text.includes("~", 1);
   return isJoined || isHome ? undefined : pieces;
 }

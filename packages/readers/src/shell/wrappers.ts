@@ -141,16 +141,17 @@ export const wrappers: ReadonlyMap<string, Wrapper> = new Map(
   }),
 );
 
-/** Two-word forms: `uv run pytest`. Options between them and the command are refused, except those that are listed. */
-export const runners: ReadonlyMap<string, { readonly verb: string; readonly options: Wrapper }> = new Map([
-  ["uv", { verb: "run", options: { short: "qvmp:", long: uvRun } }],
-  ...["poetry", "pipenv", "rye", "hatch", "pdm"].map((name) => [name, runnerOf("run")] as const),
-  ...["bundle", "pnpm", "asdf", "rbenv", "pyenv"].map((name) => [name, runnerOf("exec")] as const),
-]);
-
-function runnerOf(verb: string): { readonly verb: string; readonly options: Wrapper } {
-  return { verb, options: {} };
+interface RunningVerb {
+  readonly verb: string;
+  readonly options?: Wrapper;
 }
+
+/** Two-word forms: `uv run pytest`. Options between them and the command are refused, except those that are listed. */
+export const runners: ReadonlyMap<string, RunningVerb> = new Map<string, RunningVerb>([
+  ["uv", { verb: "run", options: { short: "qvmp:", long: uvRun } }],
+  ...["poetry", "pipenv", "rye", "hatch", "pdm"].map((name) => [name, { verb: "run" }] as const),
+  ...["bundle", "pnpm", "asdf", "rbenv", "pyenv"].map((name) => [name, { verb: "exec" }] as const),
+]);
 
 export interface WrappedCommand {
   readonly codes: readonly Arg[];
