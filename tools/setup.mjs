@@ -1,8 +1,10 @@
 // Installs the packages of the lock file, once. npm runs it before `start`, `test` and others, so that a new clone
 // needs only Node 20 or later and npm. No package's install script runs. argv: `serve` (packages for the gate),
 // `workbench` (also for the authors' commands), `all` (also for tests; the default), or a folder: then those of each
-// lock file in it or below it. If there is a requirements.txt, its Python packages go to `.venv` there.
-import { spawnSync } from "node:child_process";
+// lock file in it or below it, two folders at a time. If there is a requirements.txt, its Python packages go to `.venv`
+// there.
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -98,8 +100,8 @@ function installPython(folder) {
   }
 }
 
-/** @param name a group, or a folder that has a lock file */
-export async function setUp(name) {
+/** What a group, or a folder that has a lock file, needs, and whether it has that. */
+function readState(name) {
   const isGroup = groups.includes(name);
   const folder = isGroup ? root : join(root, name);
   const locks = locksIn(folder);
@@ -111,6 +113,12 @@ export async function setUp(name) {
   const texts = [`with a runtime\n${lock}`, ...(needsRuntime ? [] : [`without a runtime\n${lock}`])];
   const isDone = () =>
     larger.some((each) => existsSync(stampOf(each)) && texts.includes(readFileSync(stampOf(each), "utf8")));
+  return { isGroup, folder, locks, installed, stamp: stampOf(larger[0]), text: texts.at(-1), isDone };
+}
+
+/** @param name a group, or a folder that has a lock file */
+export async function setUp(name) {
+  const { isGroup, folder, locks, installed, stamp, text, isDone } = readState(name);
   if (isDone()) return;
   refuseMusl();
   await takeTurn(join(folder, ".installing"));
@@ -122,7 +130,7 @@ export async function setUp(name) {
       installPython(folder);
     }
     mkdirSync(installed, { recursive: true }); // also without Python
-    writeFileSync(stampOf(larger[0]), texts.at(-1));
+    writeFileSync(stamp, text);
   }
   endTurn();
 }
@@ -139,6 +147,26 @@ function lockedFolders(name) {
   return inner.flatMap((each) => lockedFolders(`${name}/${each.name}`));
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url))
-  for (const name of process.argv.length > 2 ? process.argv.slice(2) : ["all"])
-    for (const each of groups.includes(name) ? [name] : lockedFolders(name)) await setUp(each);
+/** Installs folders in processes of their own, since an installation keeps one processor busy. */
+async function setUpFolders(folders) {
+  const waiting = folders.filter((each) => !readState(each).isDone());
+  if (waiting.length === 1) return setUp(waiting[0]);
+  const started = new Set();
+  process.on("exit", () => started.forEach((child) => child.kill()));
+  const work = async () => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const child = spawn(process.execPath, [process.argv[1], next], { stdio: ["ignore", "ignore", "inherit"] });
+      started.add(child);
+      const [status] = await once(child, "exit");
+      started.delete(child);
+      if (status !== 0) process.exit(status ?? 1);
+    }
+  };
+  await Promise.all([work(), work()]);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const names = process.argv.length > 2 ? process.argv.slice(2) : ["all"];
+  for (const group of names.filter((each) => groups.includes(each))) await setUp(group);
+  await setUpFolders(names.filter((each) => !groups.includes(each)).flatMap(lockedFolders));
+}

@@ -50,7 +50,9 @@ const execArgv = ["--disable-warning=ExperimentalWarning"]; // tags of tests
 const interrupted = killOnInterrupt();
 const files = selection.files.filter((file) => !prepared.leftOut.includes(file));
 const batches = new Batches(selection, files, shared);
-const events = run({ files: [...batches.started], concurrency: 4, timeout: 900_000, execArgv, signal: interrupted });
+// The tests of the slowest host run for six minutes alone, and for a quarter of an hour beside three others.
+const timeout = 1_800_000;
+const events = run({ files: [...batches.started], concurrency: 4, timeout, execArgv, signal: interrupted });
 events.on("test:pass", (event) => {
   const { details, skip, todo, name } = event;
   if (details.type === "suite" || skip === freshReason) return;

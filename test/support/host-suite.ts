@@ -10,12 +10,12 @@ import { root } from "./gate.ts";
 
 /** Runs each host through all its cases, and compares the results with the pages of docs/hosts. */
 export function testHosts(drivers: readonly Driver[]): void {
-  suite("agent hosts", { concurrency: 2 }, () => {
+  suite("agent hosts", () => {
     for (const driver of drivers) {
       test(`${driver.name} runs nothing that the gate did not allow, but for the cases that its page lists`, async (t) => {
         const missing = driver.missing();
         if (missing !== undefined) return t.skip(missing);
-        const runs = await runHost(t, driver, { atOnce: driver.hasPermissions ? 2 : 4 });
+        const runs = await runHost(t, driver, { atOnce: 2 });
         const found = { driver, version: driver.version(), runs };
         assert.deepEqual(surprises(found), []);
         const unable = runs.find(({ excuse }) => excuse?.startsWith("this machine"))?.excuse;

@@ -55,6 +55,7 @@ async function start(plan: Plan, { adapters }: HostPlace): Promise<Ended> {
     cwd: project,
     env: {
       ...env,
+      ...quickStart,
       OPENCODE_DISABLE_AUTOUPDATE: "1",
       OPENCODE_DISABLE_LSP_DOWNLOAD: "1",
       OPENCODE_DISABLE_MODELS_FETCH: "1",
@@ -64,6 +65,9 @@ async function start(plan: Plan, { adapters }: HostPlace): Promise<Ended> {
   const isDone = stdout.includes('"text":"The work is done."');
   return { ended: isDone ? "done" : "lost", detail: `${stdout.slice(-1500)}\n${stderr.slice(0, 1000)}` };
 }
+
+/** The runtime in the host's file compiles less: a run of seconds does not win that time back. */
+const quickStart = { BUN_JSC_useFTLJIT: "0", BUN_JSC_thresholdForOptimizeAfterWarmUp: "10000" };
 
 /** With a plugin the host installs the types for plugins, which needs the network. So they seem to be there. */
 function skipInstall(settings: string): void {
