@@ -39,6 +39,7 @@ export const samples: readonly Sample[] = [
   { file: "test/faults/kill.test.ts", variable: "KILL_RUNS", rounds: 1, whole: 8 },
   { file: "test/process/clients/clients.test.ts", variable: "CLIENT_RUNTIMES", rounds: 2, whole: 9 },
   { file: "test/process/agent/mcp-calls.test.ts", variable: "MCP_CALLS", rounds: 200, whole: 4000 },
+  { file: "test/unit/commands/widths.test.ts", variable: "WIDTH_PAIRS", rounds: 1000, whole: 10_000 },
   ...properties.map((file) => ({ file, variable: "PROPERTY_SHARE", rounds: 0.05, whole: 1 })),
 ];
 

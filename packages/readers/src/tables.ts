@@ -7,5 +7,5 @@ export {
   type CommandTable,
   type Form,
 } from "../../core/src/contract/function.ts";
-export { explainCommands, findWrongExamples } from "./commands/examples.ts";
-export type { CommandFinding, TableAnswer } from "./commands/judge.ts";
+export { explainCommands, findWrongExamples, type ExplainedCommands } from "./commands/examples.ts";
+export type { TableAnswer } from "./commands/judge.ts";

@@ -9,7 +9,9 @@ import type { Mutation } from "../../support/mutation/mutate.ts";
 import { mutatedEnvironment, preload } from "../../support/mutation/sources.ts";
 import { control } from "../../support/controls/control.ts";
 
-const files = ["forms.test.ts", "files.test.ts"].map((name) => new URL(name, import.meta.url).pathname);
+const files = ["forms.test.ts", "files.test.ts", "widths.test.ts"].map(
+  (name) => new URL(name, import.meta.url).pathname,
+);
 
 const word = "packages/readers/src/commands/word";
 const faults: readonly (readonly [title: string, fault: Mutation])[] = [
@@ -31,6 +33,15 @@ const faults: readonly (readonly [title: string, fault: Mutation])[] = [
     "removing an unknown word is like any removal",
     { within: "isRoot", module: word, find: "word.values === undefined", put: "false" },
   ],
+  [
+    "words may differ beside a command that no form lists",
+    { within: "widthsOf", find: "commands.every(({ placed }) => placed !== undefined)", put: "true" },
+  ],
+  ["all words of a command that sends may differ", { within: "widthsOf", find: '!does.has("sends")', put: "true" }],
+  [
+    "a file in another folder may be of the same form",
+    { within: "partOf", module: "packages/readers/src/commands/width", find: "plainPath.test(text)", put: "true" },
+  ],
   ["a function may be defined", { within: "TextJudge.#judgeStructure", find: "[...functions]", put: "[]" }],
   [
     "a program's own pattern matches no leading dot",
@@ -44,7 +55,7 @@ for (const [title, fault] of faults)
     const run = promisify(execFile)(
       process.execPath,
       ["--disable-warning=ExperimentalWarning", `--import=${preload}`, "--test", "--test-isolation=none", ...files],
-      { env: { ...env, ...mutatedEnvironment([fault]) } },
+      { env: { ...env, WIDTH_PAIRS: "300", ...mutatedEnvironment([fault]) } },
     );
     await assert.rejects(run, ({ stdout }: { readonly stdout: string }) => /^. fail [1-9]/m.test(stdout));
   });

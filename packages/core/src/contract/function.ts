@@ -8,6 +8,7 @@ export type { ContractFunction } from "./core/function.ts";
 export {
   fileKinds,
   kinds,
+  type Kind,
   nameOfForm,
   type CommandTable,
   type CommandEffect,

@@ -5,7 +5,8 @@ import {
   type CommandTable,
   type Form,
 } from "../../../core/src/contract/function.ts";
-import { judgeEach, judgeText, type CommandFinding, type TableAnswer } from "./judge.ts";
+import { judgeEach, judgeText, judgeWidths, type CommandFinding, type TableAnswer } from "./judge.ts";
+import type { CommandWidth } from "./width.ts";
 import { load, readShell } from "../shell/shell.ts";
 
 /** An example of a form that the whole table answers otherwise. */
@@ -69,16 +70,22 @@ function answerTo(text: string, table: CommandTable): Pick<TableAnswer, "verdict
 }
 
 /**
- * What a table says about each command of a text.
+ * What a table says about each command of a text, and which later texts are of the same form.
  *
  * @throws {EvaluationError} if the text is in doubt
  */
-export async function explainCommands(
-  text: string,
-  table: CommandTable,
-  start: string,
-): Promise<{ readonly answer: TableAnswer; readonly findings: readonly CommandFinding[] }> {
+export async function explainCommands(text: string, table: CommandTable, start: string): Promise<ExplainedCommands> {
   await load();
   const reading = readShell(text, start);
-  return { answer: judgeText(reading, table, start), findings: judgeEach(reading, table, start) };
+  return {
+    answer: judgeText(reading, table, start),
+    findings: judgeEach(reading, table, start),
+    widths: judgeWidths(text, reading, table, start),
+  };
+}
+
+export interface ExplainedCommands {
+  readonly answer: TableAnswer;
+  readonly findings: readonly CommandFinding[];
+  readonly widths: readonly CommandWidth[];
 }

@@ -7,6 +7,7 @@ import { mark, type Arg } from "../shell/words.ts";
 import { programsOf, type ProgramForms } from "./program.ts";
 import { isMisfit, matchOpenly, matchWhole, type CommandWords, type FormMatch, type NamedFile } from "./match.ts";
 import { notListed, notListedHere, say, type FormMisfit } from "./split.ts";
+import { widthsOf, type CommandFit, type CommandWidth } from "./width.ts";
 import { installed, pathsOfWord, WordReader, wordOfText, type ReadWord } from "./word.ts";
 
 /** What a table says about a command line. */
@@ -54,6 +55,20 @@ export function judgeText(reading: ShellReading, table: CommandTable, start: str
   return new TextJudge(reading, table, start).answer();
 }
 
+/**
+ * How later texts may differ from this one and be of the same form, the narrowest width first.
+ *
+ * @param text the whole text that was read
+ */
+export function judgeWidths(
+  text: string,
+  reading: ShellReading,
+  table: CommandTable,
+  start: string,
+): readonly CommandWidth[] {
+  return widthsOf(text, new TextJudge(reading, table, start).fits());
+}
+
 class TextJudge {
   readonly #reading: ShellReading;
   readonly #table: CommandTable;
@@ -98,6 +113,24 @@ class TextJudge {
     });
     const rest = [...redirects.flatMap((redirect) => this.#judgeRedirect(redirect)), ...this.#judgeStructure()];
     return [...commands, ...rest.map((finding) => ({ ...finding, command: "", match: undefined }))];
+  }
+
+  fits(): readonly CommandFit[] {
+    return this.#reading.uses.map((use) => {
+      const words = this.#commandWords(use);
+      const program = this.#programOf(use.name);
+      const whole = this.#matchOf(use);
+      const strict = program === undefined ? [] : openMatches(program, words);
+      // A stricter form decides, so its own positions count.
+      const own = strict.map(({ form }) => program && matchWhole(form, program, words));
+      const match = strict.length === 0 ? whole : own.find((each) => each !== undefined && !isMisfit(each));
+      return {
+        forms: [...(isMisfit(whole) ? [] : [whole]), ...strict].map(({ form }) => form),
+        args: words.args,
+        placed: match === undefined || isMisfit(match) ? undefined : match.placed,
+        isRunner: this.#reading.runners.has(use),
+      };
+    });
   }
 
   /** The forms of a program. One that is named by its path has those of its name, or it is code of the workspace. */

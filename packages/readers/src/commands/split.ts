@@ -209,5 +209,5 @@ function attachedValue(arg: ReadWord, from: number): ReadWord {
   const before = arg.text.slice(0, from);
   const isPlain = arg.values?.every((value) => value.startsWith(before)) === true;
   if (!isPlain) return { ...wordOfText(text), values: undefined };
-  return { ...arg, text, fixed: text, values: arg.values.map((value) => value.slice(from)), isMany: false };
+  return { ...arg, text, before, fixed: text, values: arg.values.map((value) => value.slice(from)), isMany: false };
 }

@@ -3,7 +3,7 @@ import { isQuietCode } from "./code.ts";
 import { joinPath, mayGoUp, unknownFolder } from "../path/folder.ts";
 import { isAnyName, isSourceEnding, isSourcePattern, plainText, segmentsOf } from "../path/name-pattern.ts";
 import type { CommandUse, ShellReading } from "../shell/run.ts";
-import { literal, mark, patternOf, type Arg, type WordPiece } from "../shell/words.ts";
+import { literal, mark, patternOf, type Arg, type TextSpan, type WordPiece } from "../shell/words.ts";
 
 /** Patterns that one word may stand for. */
 const valuesMax = 64;
@@ -25,6 +25,9 @@ export interface ReadWord {
   readonly isAfterDash?: boolean;
   /** Does the form itself list the `--` before it, so that it may also be one of the form's texts? */
   readonly isText?: boolean;
+  /** Where it is in the whole text, and what stands before it in its word: `--file=`. */
+  readonly span?: TextSpan | undefined;
+  readonly before?: string;
 }
 
 /** Finds the paths of the files that a command prints for another one: for `xargs` and `{}` of `find`. */
@@ -42,9 +45,9 @@ export class WordReader {
   }
 
   read(arg: Arg, use: ReaderOfWords): ReadWord {
-    const { text, fixed, glob, pieces, process } = arg;
+    const { text, fixed, glob, pieces, process, span } = arg;
     const plain = patternOf(arg);
-    const word = { text, fixed, glob, process, isJoined: false, isMany: glob };
+    const word = { text, fixed, glob, process, span, isJoined: false, isMany: glob };
     if (plain !== undefined) return { ...word, values: [plain] };
     const [only, ...rest] = pieces ?? [];
     if (typeof only === "object" && "variable" in only && only.variable === "{}" && rest.length === 0)

@@ -41,6 +41,8 @@ interface ShellPosition {
   /** The position in `source` where the innermost script ends. */
   readonly end: number;
   readonly context: Context;
+  /** Is it a part of the whole text, in no code, substitution or here-document? */
+  readonly isOuter: boolean;
   readonly isTimed: boolean;
   /** Does it belong to the command `read`? */
   readonly isRead: boolean;
@@ -75,6 +77,7 @@ export function readerOfCode(reading: ShellReading, parser: ShellParser): ShellR
       nodes: 0,
       end: text.length,
       context: "bare",
+      isOuter: calls === 0,
       isTimed: false,
       isRead: false,
       states: foldersOfScript(script, folders, parser.forEachChild),
@@ -126,13 +129,13 @@ function findPosition(node: SyntaxNode, position: ShellPosition): ShellPosition 
     case "Script":
       if (node.source === undefined) return position;
       if (node.source.includes("<<")) doubt("a here-document is inside backticks");
-      return { ...position, text: node.source, source: node.source, end: node.source.length };
+      return { ...position, text: node.source, source: node.source, end: node.source.length, isOuter: false };
     case "CommandExpansion":
     case "ProcessSubstitution":
     case "ArithmeticCommandExpansion":
-      return { ...position, end: node.end };
+      return { ...position, end: node.end, isOuter: false };
     case "HereDocBody":
-      return { ...position, source: position.text };
+      return { ...position, source: position.text, isOuter: false };
     case "Command":
       return { ...position, isRead: node.name?.text === "read" };
     case "For":
@@ -232,7 +235,7 @@ function noteEmptied({ emptied }: ShellReading, { redirects }: Command): void {
 }
 
 function readCommand(reading: ShellReading, node: Command, position: ShellPosition): void {
-  const { wrapper, calls, isTimed, loops, states, pipeline, uses } = position;
+  const { wrapper, calls, isOuter, isTimed, loops, states, pipeline, text, uses } = position;
   if (checkBackground(node)) reading.background = true;
   if (node.name === undefined || /^(?::|true)$/.test(node.name.value)) noteEmptied(reading, node);
   if (node.name === undefined) return;
@@ -241,7 +244,12 @@ function readCommand(reading: ShellReading, node: Command, position: ShellPositi
   if (isTimed && node.name.text.startsWith("-"))
     doubt("dash runs the program `time`, which takes options that bash does not know");
   const { shapes } = reading;
-  const args = node.args.map((arg) => (arg.type === "Word" ? readWord(arg, shapes) : readAssigned(arg)));
+  const readArgument = (word: Word): Arg => {
+    const arg = readWord(word, shapes);
+    const isThere = isOuter && text.slice(word.pos, word.end) === word.text;
+    return isThere ? { ...arg, span: { from: word.pos, to: word.end } } : arg;
+  };
+  const args = node.args.map((arg) => (arg.type === "Word" ? readArgument(arg) : readAssigned(arg)));
   const variables = node.prefix.flatMap((part) => (part.type === "Assignment" ? [part.name] : []));
   const words = [readWord(node.name, shapes), ...args];
   const at = pipeline?.commands.indexOf(node) ?? -1;

@@ -19,6 +19,14 @@ export interface Arg {
   readonly process: boolean;
   /** The word as patterns of file names and variables, in order; undefined if another part is known only at run time. */
   readonly pieces: readonly WordPiece[] | undefined;
+  /** Where the word is in the whole text; undefined in code, substitutions and here-documents. */
+  readonly span?: TextSpan;
+}
+
+/** Positions in a text: the first character, and the one after the last. */
+export interface TextSpan {
+  readonly from: number;
+  readonly to: number;
 }
 
 /** A pattern of file names, or a variable by its name. */

@@ -1,9 +1,8 @@
 import {
   EvaluationError,
   explainCommands,
-  type CommandFinding,
   type CommandTable,
-  type TableAnswer,
+  type ExplainedCommands,
 } from "../../../readers/src/tables.ts";
 import { position } from "../../../readers/src/contract.ts";
 import { BadInput, type Outcome } from "../../../gate/src/cli/mod.ts";
@@ -60,15 +59,15 @@ interface TextPlace {
 
 async function showTable(name: string, table: CommandTable, { text, folder, json }: TextPlace): Promise<unknown> {
   try {
-    const { answer, findings } = await explainCommands(text, table, folder);
-    return json ? asJson(name, answer, findings) : asText(name, answer, findings);
+    const explained = await explainCommands(text, table, folder);
+    return json ? asJson(name, explained) : asText(name, explained);
   } catch (error) {
     if (!(error instanceof EvaluationError)) throw error;
     return json ? { contract: name, error: error.message } : `${name}: BLOCK\n  ${error.message}`;
   }
 }
 
-function asText(name: string, answer: TableAnswer, findings: readonly CommandFinding[]): string {
+function asText(name: string, { answer, findings, widths }: ExplainedCommands): string {
   const lines = [`${name}: ${answer.verdict}: ${answer.reason}`];
   for (const { command, verdict, reason, match, form } of findings) {
     if (verdict === "ALLOW" && match === undefined) continue;
@@ -93,6 +92,9 @@ function asText(name: string, answer: TableAnswer, findings: readonly CommandFin
       values.size === 0 ? [] : [`  ${label.padEnd(6)} ${[...values].join(", ")}`],
     ),
   );
+  const wider = widths.filter((width) => width.name !== "same");
+  if (answer.verdict === "ESCALATE" && wider.length > 0)
+    lines.push("", "  of the same form", ...wider.map((width) => `    ${width.shown}`));
   if (answer.verdict !== "BLOCK")
     lines.push(
       "",
@@ -101,7 +103,7 @@ function asText(name: string, answer: TableAnswer, findings: readonly CommandFin
   return lines.join("\n").trimEnd();
 }
 
-function asJson(name: string, answer: TableAnswer, findings: readonly CommandFinding[]): object {
+function asJson(name: string, { answer, findings, widths }: ExplainedCommands): object {
   const { forms, does, reads, writes, lists, trees, ...rest } = answer;
   const commands = findings.map(({ command, verdict, reason, form, match }) => ({
     command,
@@ -119,5 +121,6 @@ function asJson(name: string, answer: TableAnswer, findings: readonly CommandFin
     trees: [...trees],
     forms: [...forms],
     commands,
+    widths: widths.map((width) => ({ name: width.name, shown: width.shown })),
   };
 }

