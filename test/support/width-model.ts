@@ -171,10 +171,11 @@ function quoted(text: string): string {
   return runTime.includes(text) || /^[\w./:@+=~*,{}-]+$/.test(text) ? text : `'${text}'`;
 }
 
+const texts: readonly DrawnKind[] = ["NAME", "NUMBER", "PATTERN", "TASK", "TEXT"];
 const kindsOf: Readonly<Record<WidthName, readonly DrawnKind[]>> = {
   same: [],
-  texts: ["NAME", "NUMBER", "PATTERN", "REF", "TASK", "TEXT"],
-  files: ["FILE", "NAME", "NUMBER", "PATHSPEC", "PATTERN", "REF", "TASK", "TEXT"],
+  texts,
+  files: [...texts, "FILE", "REF"],
 };
 
 /** May the later call be of the form of the source? A word has the kind that the source has at its place. */
@@ -191,7 +192,11 @@ function pencilled(
 ): string {
   const runs = call.commands.map(({ words, before }) => [...before, ...words.map(({ text }) => text)].join(" "));
   const isAny = (pattern: RegExp): boolean => runs.some((run) => pattern.test(run));
-  const kinds = isAny(/\b(?:docker|unlisted|sudo|rm)\b/) ? [] : kindsOf[width];
+  const redirects = call.commands.map(({ redirect }) => redirect.replaceAll(/ 2>(?:\/dev\/null|&1)/g, "")).join("");
+  const isKept = isAny(/\bX=1/) || redirects !== "" || /&$|for |<</.test(call.around) || call.signs.includes(" & ");
+  const isPiped = call.signs.some((sign) => / \|&? /.test(sign)) && isAny(/restart|push|commit|npm|timeout/);
+  const isUnlisted = isAny(/\b(?:docker|unlisted|sudo|rm)\b/);
+  const kinds = isKept || isPiped || isUnlisted ? [] : kindsOf[width];
   const allowed = isAny(/git push/) ? kinds.filter((kind) => kind === "NAME") : kinds;
   const pieces = call.commands.map(({ words, ...rest }, at) => ({
     ...rest,

@@ -35,12 +35,12 @@ const faults: readonly (readonly [title: string, fault: Mutation])[] = [
   ],
   [
     "words may differ beside a command that no form lists",
-    { within: "widthsOf", find: "commands.every(({ placed }) => placed !== undefined)", put: "true" },
+    { within: "mayDiffer", find: "commands.every(({ match }) => match !== undefined)", put: "true" },
   ],
   ["all words of a command that sends may differ", { within: "widthsOf", find: '!does.has("sends")', put: "true" }],
   [
     "a file in another folder may be of the same form",
-    { within: "partOf", module: "packages/readers/src/commands/width", find: "plainPath.test(text)", put: "true" },
+    { within: "partsOf", module: "packages/readers/src/commands/width", find: "isBelow(word.text)", put: "true" },
   ],
   ["a function may be defined", { within: "TextJudge.#judgeStructure", find: "[...functions]", put: "[]" }],
   [

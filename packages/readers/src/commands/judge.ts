@@ -66,7 +66,7 @@ export function judgeWidths(
   table: CommandTable,
   start: string,
 ): readonly CommandWidth[] {
-  return widthsOf(text, new TextJudge(reading, table, start).fits());
+  return widthsOf({ text, reading, start }, new TextJudge(reading, table, start).fits());
 }
 
 class TextJudge {
@@ -127,7 +127,7 @@ class TextJudge {
       return {
         forms: [...(isMisfit(whole) ? [] : [whole]), ...strict].map(({ form }) => form),
         args: words.args,
-        placed: match === undefined || isMisfit(match) ? undefined : match.placed,
+        match: match === undefined || isMisfit(match) ? undefined : match,
         isRunner: this.#reading.runners.has(use),
       };
     });

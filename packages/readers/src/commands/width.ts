@@ -1,21 +1,31 @@
-import { nameOfForm, type Form, type Kind, type WordShape } from "../../../core/src/contract/function.ts";
+import { nameOfForm, type CommandEffect, type Form, type Kind } from "../../../core/src/contract/function.ts";
 import type { TextSpan } from "../shell/words.ts";
+import type { ShellReading } from "../shell/run.ts";
+import { joinPath } from "../path/folder.ts";
+import type { FormMatch } from "./match.ts";
 import { textsOf, type ReadWord } from "./word.ts";
 
-/** One command of a text, and what its forms say about its words. */
+/** One command of a text, and what its forms say about it. */
 export interface CommandFit {
   /** All forms that it fits. */
   readonly forms: readonly Form[];
   readonly args: readonly ReadWord[];
-  /** The words with a position in the form that decides; undefined if no form lists them all. */
-  readonly placed: readonly (readonly [word: ReadWord, shape: WordShape])[] | undefined;
+  /** How the form that decides lists each word; undefined if no form does. */
+  readonly match: Pick<FormMatch, "folders" | "placed"> | undefined;
   /** Does it run another one of these commands, which is among its words? */
   readonly isRunner: boolean;
 }
 
+/** A text, what was read from it, and the folder in which it starts. */
+interface TextOfCommands {
+  readonly text: string;
+  readonly reading: ShellReading;
+  readonly start: string;
+}
+
 /** How far later texts may differ from one text. */
 export interface CommandWidth {
-  /** `same`: not at all. `texts`: in texts, numbers and names. `files`: also in files of the folder. */
+  /** `same`: not at all. `texts`: in texts, numbers and names. `files`: also in files that are read, below the folder. */
   readonly name: "same" | "texts" | "files";
   /** The text with kinds instead of the words that may differ: `git commit -m TEXT`. */
   readonly shown: string;
@@ -26,8 +36,9 @@ export interface CommandWidth {
 /** Changes with the meaning of kinds and widths. */
 const version = 1;
 
-const textKinds: ReadonlySet<Kind> = new Set(["TEXT", "PATTERN", "NUMBER", "PORT", "NAME", "PACKAGE", "TASK", "REF"]);
-const fileKinds: ReadonlySet<Kind> = new Set(["FILE", "LEAF", "LOCAL", "PATH", "PATHSPEC"]);
+const textKinds: ReadonlySet<Kind> = new Set(["TEXT", "PATTERN", "NUMBER", "PORT", "NAME", "PACKAGE", "TASK"]);
+/** A commit may have the name of a file. */
+const fileKinds: ReadonlySet<Kind> = new Set(["FILE", "LEAF", "LOCAL", "PATH", "PATHSPEC", "REF"]);
 
 /** A part of the text that may differ. */
 interface OpenPart extends TextSpan {
@@ -36,24 +47,40 @@ interface OpenPart extends TextSpan {
 
 /**
  * The widths of a text, the narrowest first; none if a command destroys something. Everything outside of the words that may
- * differ is compared as it is written, so no pipe, redirection, assignment, wrapper or option can change. With a command that
- * no form lists word by word nothing may differ, because it may run what it gets. With one that contacts another machine only
- * names may.
+ * differ is compared as it is written, so no pipe, redirection, assignment, wrapper or option can change.
  */
-export function widthsOf(text: string, commands: readonly CommandFit[]): readonly CommandWidth[] {
+export function widthsOf(whole: TextOfCommands, commands: readonly CommandFit[]): readonly CommandWidth[] {
+  const { text } = whole;
   const forms = commands.map((command) => command.forms);
   const does = new Set(forms.flat().flatMap((form) => [...form.does]));
   if (does.has("destroys")) return [];
   const names = forms.map((each) => each.map(nameOfForm));
-  const isListed = commands.every(({ placed }) => placed !== undefined);
-  const open = (isListed ? openParts(text, commands) : []).filter(({ kind }) => kind === "NAME" || !does.has("sends"));
-  const parts = { same: [], texts: open.filter(({ kind }) => textKinds.has(kind)), files: open };
-  const widths = Object.entries(parts).map(([name, own]) => {
+  const parts = mayDiffer(whole, commands, does) ? openParts(whole, commands) : [];
+  const open = parts.filter(({ kind }) => kind === "NAME" || !does.has("sends"));
+  const kept = { same: [], texts: open.filter(({ kind }) => textKinds.has(kind)), files: open };
+  const widths = Object.entries(kept).map(([name, own]) => {
     const pieces = piecesOf(text, own);
     const shown = pieces.map((piece) => (typeof piece === "string" ? piece : piece.kind)).join("");
     return { name: name as CommandWidth["name"], shown, key: JSON.stringify([version, pieces, names]) };
   });
   return widths.filter(({ key }, at) => key !== widths[at - 1]?.key);
+}
+
+/**
+ * May anything differ? Not if a form does not list each word of a command, and not where words become what a file, a variable or
+ * another program gets: only programs that read may follow a pipe.
+ */
+function mayDiffer(
+  { text, reading }: TextOfCommands,
+  commands: readonly CommandFit[],
+  does: ReadonlySet<CommandEffect>,
+): boolean {
+  const { background, beside, functions, redirects, scripts, unread, variables } = reading;
+  const isListed = commands.every(({ match }) => match !== undefined);
+  const isPiped = text.replaceAll("||", "").includes("|");
+  const isKept = redirects.length + scripts.length === 0 && !background;
+  const isPlain = [beside, functions, unread, variables].every(({ size }) => size === 0);
+  return isListed && isKept && isPlain && (!isPiped || [...does].every((effect) => effect === "reads"));
 }
 
 function piecesOf(text: string, parts: readonly OpenPart[]): readonly (string | Pick<OpenPart, "kind">)[] {
@@ -63,42 +90,54 @@ function piecesOf(text: string, parts: readonly OpenPart[]): readonly (string | 
 }
 
 /** The words that may differ, in order. Each command that has a word must agree, but for one that runs the others. */
-function openParts(text: string, commands: readonly CommandFit[]): readonly OpenPart[] {
+function openParts(whole: TextOfCommands, commands: readonly CommandFit[]): readonly OpenPart[] {
   const closed = new Set<number>();
   const open = new Map<number, OpenPart>();
-  for (const { args, placed, isRunner } of commands) {
-    const own = new Map<number, OpenPart>();
-    for (const [word, shape] of placed ?? []) {
-      const part = partOf(text, word, shape);
-      if (word.span !== undefined && part !== undefined) own.set(word.span.from, part);
-    }
-    for (const { span } of args) {
+  for (const command of commands) {
+    const own = partsOf(whole, command);
+    for (const { span } of command.args) {
       if (span === undefined) continue;
-      const part = own.get(span.from);
-      if (part === undefined && (!isRunner || placed === undefined)) closed.add(span.from);
-      const known = open.get(span.from);
-      if (part !== undefined && known !== undefined && known.kind !== part.kind) closed.add(span.from);
+      const [part, known] = [own.get(span.from), open.get(span.from)];
+      if (part === undefined ? !command.isRunner : known !== undefined && known.kind !== part.kind)
+        closed.add(span.from);
       if (part !== undefined) open.set(span.from, part);
     }
   }
-  return [...open]
-    .filter(([start]) => !closed.has(start))
-    .map(([, part]) => part)
-    .toSorted((one, other) => one.from - other.from);
+  const found = [...open].flatMap(([start, part]) => (closed.has(start) ? [] : [part]));
+  return found.toSorted((one, other) => one.from - other.from);
 }
 
-/** The part of the text that a word is, if it is certain and of a kind that may differ. */
-function partOf(whole: string, word: ReadWord, { kind, role, texts: listed }: WordShape): OpenPart | undefined {
+/** The words of one command that may differ, by the starts of their words. */
+function partsOf({ text, start }: TextOfCommands, { match, forms }: CommandFit): ReadonlyMap<number, OpenPart> {
+  const { folders = [], placed = [] } = match ?? {};
+  const isBelow = (path: string): boolean =>
+    folders.every((folder) => {
+      const joined = joinPath(folder, path);
+      return plainPath.test(start !== "." && joined.startsWith(`${start}/`) ? joined.slice(start.length + 1) : joined);
+    });
+  const onlyReads = forms.every(({ does }) => [...does].every((effect) => effect === "reads"));
+  const found = new Map<number, OpenPart>();
+  // In another folder the same words mean other things.
+  if (!isBelow("file")) return found;
+  for (const [word, { kind, role = "reads", texts }] of placed) {
+    const { span, before = "" } = word;
+    if (span === undefined || kind === undefined || texts.includes(word.text) || !isCertain(text, word)) continue;
+    const isPlain = kind === "REF" ? !/(?:^|\/)\./.test(word.text) : isBelow(word.text);
+    const isReadFile = onlyReads && isPlain && (role === "reads" || role === "lists");
+    const isOpen = fileKinds.has(kind) ? isReadFile : textKinds.has(kind) && !word.text.startsWith(".");
+    if (isOpen) found.set(span.from, { kind, from: span.from + before.length, to: span.to });
+  }
+  return found;
+}
+
+/** Is it a word whose text stands at its place, and that no shell changes? */
+function isCertain(whole: string, word: ReadWord): boolean {
   const { span, text, before = "", glob } = word;
-  if (span === undefined || kind === undefined || glob || listed.includes(text)) return undefined;
   const texts = textsOf(word);
   const isHome = /(?:^|[=:])~/.test(text);
-  const isCertain = texts?.length === 1 && texts[0] === text && !isHome && whole.startsWith(before, span.from);
-  const isOpen = fileKinds.has(kind)
-    ? role !== "enters" && plainPath.test(text)
-    : textKinds.has(kind) && !text.startsWith(".");
-  return isCertain && isOpen ? { kind, from: span.from + before.length, to: span.to } : undefined;
+  const isThere = span !== undefined && whole.startsWith(before, span.from);
+  return isThere && !glob && !isHome && texts?.length === 1 && texts[0] === text;
 }
 
-/** A path below the folder in which the command runs, without hidden names. */
-const plainPath = /^(?:\.\/)?\w[\w.@+=-]*(?:\/\w[\w.@+=-]*)*$/;
+/** A path below the folder in which the text starts, without hidden names. */
+const plainPath = /^(?:\.\/)?\w[\w.@+-]*(?:\/\w[\w.@+-]*)*$/;
