@@ -192,8 +192,8 @@ function pencilled(
 ): string {
   const runs = call.commands.map(({ words, before }) => [...before, ...words.map(({ text }) => text)].join(" "));
   const isAny = (pattern: RegExp): boolean => runs.some((run) => pattern.test(run));
-  const redirects = call.commands.map(({ redirect }) => redirect.replaceAll(/ 2>(?:\/dev\/null|&1)/g, "")).join("");
-  const isKept = isAny(/\bX=1/) || redirects !== "" || /&$|for |<</.test(call.around) || call.signs.includes(" & ");
+  const kept = call.commands.map(({ redirect }) => redirect.replaceAll(/ 2>(?:\/dev\/null|&1)/g, "")).join("");
+  const isKept = isAny(/\bX=1/) || kept !== "" || /&$|for |<</.test(call.around) || call.signs.includes(" & ");
   const isPiped = call.signs.some((sign) => / \|&? /.test(sign)) && isAny(/restart|push|commit|npm|timeout/);
   const isUnlisted = isAny(/\b(?:docker|unlisted|sudo|rm)\b/);
   const kinds = isKept || isPiped || isUnlisted ? [] : kindsOf[width];
