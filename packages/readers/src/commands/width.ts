@@ -34,11 +34,11 @@ export interface CommandWidth {
 }
 
 /** Changes with the meaning of kinds and widths. */
-const version = 1;
+const formVersion = 1;
 
 const textKinds: ReadonlySet<Kind> = new Set(["TEXT", "PATTERN", "NUMBER", "PORT", "NAME", "PACKAGE", "TASK"]);
 /** A commit may have the name of a file. */
-const fileKinds: ReadonlySet<Kind> = new Set(["FILE", "LEAF", "LOCAL", "PATH", "PATHSPEC", "REF"]);
+const readKinds: ReadonlySet<Kind> = new Set(["FILE", "LEAF", "LOCAL", "PATH", "PATHSPEC", "REF"]);
 
 /** A part of the text that may differ. */
 interface OpenPart extends TextSpan {
@@ -61,7 +61,7 @@ export function widthsOf(whole: TextOfCommands, commands: readonly CommandFit[])
   const widths = Object.entries(kept).map(([name, own]) => {
     const pieces = piecesOf(text, own);
     const shown = pieces.map((piece) => (typeof piece === "string" ? piece : piece.kind)).join("");
-    return { name: name as CommandWidth["name"], shown, key: JSON.stringify([version, pieces, names]) };
+    return { name: name as CommandWidth["name"], shown, key: JSON.stringify([formVersion, pieces, names]) };
   });
   return widths.filter(({ key }, at) => key !== widths[at - 1]?.key);
 }
@@ -124,7 +124,7 @@ function partsOf({ text, start }: TextOfCommands, { match, forms }: CommandFit):
     if (span === undefined || kind === undefined || texts.includes(word.text) || !isCertain(text, word)) continue;
     const isPlain = kind === "REF" ? !/(?:^|\/)\./.test(word.text) : isBelow(word.text);
     const isReadFile = onlyReads && isPlain && (role === "reads" || role === "lists");
-    const isOpen = fileKinds.has(kind) ? isReadFile : textKinds.has(kind) && !word.text.startsWith(".");
+    const isOpen = readKinds.has(kind) ? isReadFile : textKinds.has(kind) && !word.text.startsWith(".");
     if (isOpen) found.set(span.from, { kind, from: span.from + before.length, to: span.to });
   }
   return found;
