@@ -61,8 +61,10 @@ export function growthOf(
   return isRefused || later > timesMax ? { hostile, times } : undefined;
 }
 
+/** Long texts have the pump a multiple of 12 times, so that its quotes and brackets are closed in each of them or in none. */
 function textOf({ before, pump, after }: Hostile, length: number): string {
-  return before + pump.repeat(Math.ceil(length / pump.length)) + after;
+  const count = Math.ceil(length / pump.length);
+  return before + pump.repeat(count < 12 ? count : Math.ceil(count / 12) * 12) + after;
 }
 
 /** A first look, by the clock: other processes may have had their turns in this time. */
