@@ -50,8 +50,8 @@ const execArgv = ["--disable-warning=ExperimentalWarning"]; // tags of tests
 const interrupted = killOnInterrupt();
 const files = selection.files.filter((file) => !prepared.leftOut.includes(file));
 const batches = new Batches(selection, files, shared);
-// The tests of the slowest host run for six minutes alone, and for a quarter of an hour beside three others.
-const timeout = 1_800_000;
+// Of a test, and of a file. The slowest file of agent hosts takes twenty minutes beside three others.
+const timeout = 2_700_000;
 const events = run({ files: [...batches.started], concurrency: 4, timeout, execArgv, signal: interrupted });
 events.on("test:pass", (event) => {
   const { details, skip, todo, name } = event;
