@@ -31,7 +31,7 @@ export interface FormMatch {
   readonly form: Form;
   readonly files: readonly NamedFile[];
   /** Its words and values of options, each with what the form says about it. */
-  readonly placed: readonly AssignedWord[];
+  readonly placed: readonly PlacedWord[];
   /** Where the command runs, after the options that change its folder. */
   readonly folders: readonly string[];
   /** Words that are not certain to be no file: they count as read and written. */
@@ -99,9 +99,8 @@ export function matchWhole(form: Form, program: ProgramForms, { args, place }: C
   if ("problem" in assigned) return { at: args.length + assigned.at, problem: assigned.problem };
   const asked = includesOf(options);
   const includes = asked.every((name) => isSourcePattern(name) || place.generated.includes(`**/${name}`)) ? asked : [];
-  const located = [...named, ...assigned.map(([word, shape]) => [word, shape, here] as const)];
-  const placed = located.map(([word, shape]) => [word, shape] as const);
-  const found = located.flatMap(([word, shape, at]) => filesOfWord(word, shape, { place: at, includes, asked }));
+  const placed = [...named, ...assigned.map(([word, shape]) => [word, shape, here] as const)];
+  const found = placed.flatMap(([word, shape, at]) => filesOfWord(word, shape, { place: at, includes, asked }));
   const isImplied = assigned.length > words.length;
   const files = [...found.map((file) => ({ ...file, isImplied })), ...copiesOf(found)];
   const loose = placed.flatMap(([word, shape]) => (isLoose(shape) && !isHead(word, shape) ? [word] : []));
@@ -247,8 +246,8 @@ function copiesOf(files: readonly NamedFile[]): readonly NamedFile[] {
   );
 }
 
-type PlacedWord = readonly [...AssignedWord, place: WordPlace];
-export type AssignedWord = readonly [word: ReadWord, shape: WordShape];
+type PlacedWord = readonly [word: ReadWord, shape: WordShape, place: WordPlace];
+type AssignedWord = readonly [word: ReadWord, shape: WordShape];
 
 /** A position that takes one word, or any number of words. */
 interface WordStep {

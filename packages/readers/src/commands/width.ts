@@ -80,7 +80,11 @@ function mayDiffer(
   const isPiped = text.replaceAll("||", "").includes("|");
   const isKept = redirects.length + scripts.length === 0 && !background;
   const isPlain = [beside, functions, unread, variables].every(({ size }) => size === 0);
-  return isListed && isKept && isPlain && (!isPiped || [...does].every((effect) => effect === "reads"));
+  return isListed && isKept && isPlain && (!isPiped || onlyReads(does));
+}
+
+function onlyReads(does: ReadonlySet<CommandEffect>): boolean {
+  return [...does].every((effect) => effect === "reads");
 }
 
 function piecesOf(text: string, parts: readonly OpenPart[]): readonly (string | Pick<OpenPart, "kind">)[] {
@@ -115,7 +119,7 @@ function partsOf({ text, start }: TextOfCommands, { match, forms }: CommandFit):
       const joined = joinPath(folder, path);
       return plainPath.test(start !== "." && joined.startsWith(`${start}/`) ? joined.slice(start.length + 1) : joined);
     });
-  const onlyReads = forms.every(({ does }) => [...does].every((effect) => effect === "reads"));
+  const isReader = forms.every(({ does }) => onlyReads(does));
   const found = new Map<number, OpenPart>();
   // In another folder the same words mean other things.
   if (!isBelow("file")) return found;
@@ -123,7 +127,7 @@ function partsOf({ text, start }: TextOfCommands, { match, forms }: CommandFit):
     const { span, before = "" } = word;
     if (span === undefined || kind === undefined || texts.includes(word.text) || !isCertain(text, word)) continue;
     const isPlain = kind === "REF" ? !/(?:^|\/)\./.test(word.text) : isBelow(word.text);
-    const isReadFile = onlyReads && isPlain && (role === "reads" || role === "lists");
+    const isReadFile = isReader && isPlain && (role === "reads" || role === "lists");
     const isOpen = readKinds.has(kind) ? isReadFile : textKinds.has(kind) && !word.text.startsWith(".");
     if (isOpen) found.set(span.from, { kind, from: span.from + before.length, to: span.to });
   }
