@@ -408,7 +408,7 @@ suite("time to read a text", () => {
   });
 
   test("a command line under the ready packs needs no more than linear time", async () => {
-    const [{ load, readShell }, { judgeText }, { compileContracts }] = await Promise.all([
+    const [{ load }, { readCommands }, { compileContracts }] = await Promise.all([
       import("../../../packages/readers/src/shell/shell.ts"),
       import("../../../packages/readers/src/commands/judge.ts"),
       import("../../../packages/readers/src/compile.ts"),
@@ -423,12 +423,14 @@ suite("time to read a text", () => {
     const compiled = compileContracts([{ name: "c.yaml", text }, ...files]);
     const table = compiled.ok ? compiled.value.tables.get("c") : undefined;
     assert.ok(table !== undefined);
-    const read = (command: string): void => {
+    const readText = (command: string): void => {
       try {
-        judgeText(readShell(command, "/srv/app"), table, "/srv/app");
+        const read = readCommands(command, table, "/srv/app");
+        read.answer();
+        read.widths();
       } catch {} // a text in doubt is an answer too
     };
-    const found = commandLines.flatMap((hostile) => growthOf(read, hostile, { length: 8192, leastMs: 50 }) ?? []);
+    const found = commandLines.flatMap((hostile) => growthOf(readText, hostile, { length: 8192, leastMs: 50 }) ?? []);
     assert.deepEqual(found, []);
   });
 

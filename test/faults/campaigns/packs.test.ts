@@ -8,8 +8,7 @@ import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import type { CommandTable, Form } from "../../../packages/core/src/contract/commands/form.ts";
 import { loadFunctions, type PolicySet } from "../../../packages/readers/src/contract.ts";
-import { judgeText } from "../../../packages/readers/src/commands/judge.ts";
-import { readShell } from "../../../packages/readers/src/shell/shell.ts";
+import { readCommands } from "../../../packages/readers/src/commands/judge.ts";
 import { compile, judge, readReady } from "../../support/contract-kit.ts";
 import { control } from "../../support/controls/control.ts";
 import { textOf } from "../../support/differential/packs/texts.ts";
@@ -139,7 +138,7 @@ async function runForms(
       ran.add(at);
       texts += 1;
       failed.add(name);
-      const named = [...judgeText(readShell(text, cwd), table, cwd).writes];
+      const named = [...readCommands(text, table, cwd).answer().writes];
       // A form of git that writes adds objects and moves branches, whatever files its words name.
       if (form.run[0] === "git" && form.does.has("writes"))
         named.push(...["objects", "refs", "logs"].map((folder) => `${cwd}/.git/${folder}`));

@@ -134,6 +134,7 @@ function callOf(
     pin: (member) => members[member] ?? number(member) ?? "absent",
     number,
     members: () => [...ownMembers, ...more].map((path) => ({ path, isObject: false })),
+    forms: {},
   };
 }
 

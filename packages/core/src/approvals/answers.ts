@@ -64,8 +64,16 @@ export interface SameCall extends Pick<ApprovalJson, "id" | "session_id" | "stat
   readonly approved: boolean;
 }
 
-export interface GrantOfferJson extends Required<Omit<GrantOffer, "at_most">> {
+export interface GrantOfferJson extends Required<Omit<GrantOffer, "at_most" | "form">> {
   readonly at_most_ms: number;
+  /** The widths that a grant can have, the narrowest first; null if the rules permit no other command line. */
+  readonly form: { readonly member: string; readonly widths: readonly WidthJson[] } | null;
+}
+
+export interface WidthJson {
+  readonly name: string;
+  /** The command line with kinds in the place of the words that may differ. */
+  readonly shown: string;
 }
 
 export interface GrantJson
@@ -74,6 +82,8 @@ export interface GrantJson
     Pick<Grant, "amounts" | "at" | "hash" | "key" | "source" | "spent" | "until" | "used" | "uses">,
     Pick<GrantOfferJson, "free" | "least" | "most" | "pins"> {
   readonly id: string;
+  /** Null if no command line may differ. `shown` is null after an erasure. */
+  readonly form: { readonly member: string; readonly width: string; readonly shown: string | null } | null;
   readonly status: "active" | "pending";
   readonly receipt: number;
   readonly tool_name: string;

@@ -1,4 +1,4 @@
-import { canonical, type Canonical } from "../wire/mod.ts";
+import { canonical, type Canonical, type OpenWord } from "../wire/mod.ts";
 
 /**
  * The states of an approval. `pending` waits for a person, `approved` for the call to be sent again. The others are
@@ -31,6 +31,33 @@ export interface GrantOffer {
    * contract does not bind.
    */
   readonly free?: readonly string[];
+  /** Present if later calls may have another command line of the same form. */
+  readonly form?: FormOffer;
+}
+
+/** How far the command line of later calls may differ. Without a width it is among the pins. */
+export interface FormOffer {
+  /** The member with the command line, such as `input.command`. */
+  readonly member: string;
+  /** The narrowest first. */
+  readonly widths: readonly OfferedForm[];
+}
+
+/** A width of a command line, without its text. */
+export interface OfferedForm {
+  /** `texts` or `files`. */
+  readonly name: string;
+  /** A keyed digest of the form, in hex. */
+  readonly digest: string;
+  /** The words that may differ. */
+  readonly open: readonly OpenWord[];
+}
+
+/** The digests of a call's forms, by their widths. */
+export type FormDigests = Readonly<Record<string, string>>;
+
+export function formDigests({ grants }: Pick<ApprovalRequest, "grants">): FormDigests {
+  return Object.fromEntries((grants?.form?.widths ?? []).map(({ name, digest }) => [name, digest]));
 }
 
 /** What a call asked and what the person is shown: the member `approval` of the part `outcome` of its row. */

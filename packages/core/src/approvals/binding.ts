@@ -3,6 +3,7 @@ import {
   Decimal,
   findMembers,
   inputText,
+  isAmong,
   isPartOf,
   memberBelow,
   numberByValue,
@@ -105,9 +106,16 @@ export function inputMembers(input: JsonObject, of = "input"): readonly InputMem
   });
 }
 
-/** Is it one of these members, or a member of one of them? */
-export function isAmong(path: string, members: readonly string[]): boolean {
-  return members.some((member) => isPartOf(path, member));
+/** All members of an input, or of facts, that are bound: as large as these free members let them be. */
+export function boundMembers(input: JsonObject, of: "input" | "platform", free: readonly string[]): readonly string[] {
+  const visit = (members: JsonObject, at: string): readonly string[] =>
+    [...members].flatMap(([name, value]) => {
+      const path = memberBelow(at, name);
+      if (isAmong(path, free)) return [];
+      const isWhole = !(value instanceof Map) || !free.some((each) => isPartOf(each, path));
+      return isWhole ? [path] : visit(value as JsonObject, path);
+    });
+  return visit(input, of);
 }
 
 /** The name of a member's presence. */
@@ -120,7 +128,8 @@ export function parsePresenceName(name: string): string | undefined {
   return /^has\((.*)\)$/.exec(name)?.[1];
 }
 
-function memberOf({ input, platform }: ComparedCall, member: string): Json | undefined {
+/** The value of a member outside lists, such as `input.payee`; undefined if the call does not have it. */
+export function memberOf({ input, platform }: ComparedCall, member: string): Json | undefined {
   const [root, ...path] = pathNames(member) ?? [];
   let value: Json | undefined = root === "input" ? input : platform;
   for (const name of path) value = value instanceof Map ? (value as JsonObject).get(name) : undefined;

@@ -1,6 +1,6 @@
-import { addDecimals } from "../wire/mod.ts";
-import type { GrantUse, Need, Vote } from "./approval.ts";
-import { isAmong, type InputMember } from "./binding.ts";
+import { addDecimals, isAmong } from "../wire/mod.ts";
+import type { FormDigests, GrantUse, Need, Vote } from "./approval.ts";
+import type { InputMember } from "./binding.ts";
 import { isAbove, isNegative } from "./decimals.ts";
 import type { StopScope } from "./stop.ts";
 
@@ -33,6 +33,8 @@ export interface Grant {
    * the contract does not bind; and facts that may differ. Undefined in an old grant, whose calls may have any such member.
    */
   readonly free?: readonly string[];
+  /** The form that the command line of each call has; absent if no command line may differ. */
+  readonly form?: GrantForm;
   readonly uses: number;
   /** Milliseconds since the epoch. */
   readonly until: number;
@@ -42,12 +44,21 @@ export interface Grant {
   readonly spent: Readonly<Record<string, string>>;
 }
 
+/** A form in place of the pin of one member. Then no fact may be new, either. */
+export interface GrantForm {
+  readonly member: string;
+  readonly width: string;
+  /** A keyed digest of the form, in hex. */
+  readonly digest: string;
+}
+
 /** The body of the row that makes a grant. It contains no value of a call. */
 export interface GrantBody extends Pick<
   Grant,
   | "amounts"
   | "asked"
   | "causes"
+  | "form"
   | "free"
   | "key"
   | "least"
@@ -75,7 +86,9 @@ export interface GrantableCall {
   readonly pin: (member: string) => string;
   /** Returns a number of the call as a decimal; undefined if the call has no number there. */
   readonly number: (member: string) => string | undefined;
+  /** The members of its input and its facts. */
   readonly members: () => readonly InputMember[];
+  readonly forms: FormDigests;
 }
 
 /** The call that a grant was made from, as it bounds others. */
@@ -97,6 +110,7 @@ export function coveredAmounts(
   const rules = Object.entries(call.causes);
   if (rules.length === 0 || rules.some(([rule, meaning]) => grant.causes[rule] !== meaning)) return undefined;
   if (Object.entries(grant.pins).some(([member, digest]) => call.pin(member) !== digest)) return undefined;
+  if (grant.form !== undefined && call.forms[grant.form.width] !== grant.form.digest) return undefined;
   if (!isBounded(grant, call, source) || hasNewMember(grant, call, source)) return undefined;
   const found: Record<string, string> = {};
   for (const [member, amount] of Object.entries(grant.amounts)) {
@@ -120,11 +134,15 @@ function isBounded({ most = [], least = [], pins }: Grant, call: GrantableCall, 
   });
 }
 
-/** Does the call have a member that the source lacks, at any depth, and that the person did not free? */
-function hasNewMember({ free }: Grant, call: GrantableCall, source: SourceCall): boolean {
+/**
+ * Does the call have a member that the source lacks, at any depth, and that the person did not free? Under a form, a fact counts
+ * too.
+ */
+function hasNewMember({ form, free }: Grant, call: GrantableCall, source: SourceCall): boolean {
   if (free === undefined) return false;
   const known = new Map(source.members().map(({ path, isObject }) => [path, isObject]));
-  return call.members().some(({ path, isObject }) => known.get(path) !== isObject && !isAmong(path, free));
+  const isNew = ({ path, isObject }: InputMember): boolean => known.get(path) !== isObject && !isAmong(path, free);
+  return call.members().some((member) => isNew(member) && (form !== undefined || member.path.startsWith("input.")));
 }
 
 export function withUse(grant: Grant, amounts: GrantUse["amounts"]): Grant {

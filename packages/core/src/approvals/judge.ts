@@ -5,6 +5,7 @@ import {
   type Approval,
   type ApprovalRequest,
   type Denial,
+  type FormDigests,
   type OwnAmount,
   type CauseValues,
   type ApprovalStatus,
@@ -33,6 +34,8 @@ export interface RecordedJudgement {
   /** The row of the grant that let the call through, and the rules that it lifted. */
   readonly grant?: number;
   readonly causes?: ApprovalRequest["causes"];
+  /** The forms of its command line, if it has any. */
+  readonly forms?: FormDigests;
 }
 
 /** A call that the contract has judged, and that a person may have to decide. */

@@ -47,3 +47,8 @@ export function overlaps(one: string, other: string): boolean {
 export function isPartOf(path: string, member: string): boolean {
   return path === member || path.startsWith(`${member}.`);
 }
+
+/** Is it one of these members, or a member of one of them? */
+export function isAmong(path: string, members: readonly string[]): boolean {
+  return members.some((member) => isPartOf(path, member));
+}

@@ -3,11 +3,12 @@ import {
   kinds,
   nameOfForm,
   type CommandTable,
+  type CommandWidth,
   type Form,
 } from "../../../core/src/contract/function.ts";
-import { judgeEach, judgeText, judgeWidths, type CommandFinding, type TableAnswer } from "./judge.ts";
-import type { CommandWidth } from "./width.ts";
-import { load, readShell } from "../shell/shell.ts";
+import { formText } from "../../../core/src/wire/mod.ts";
+import { readCommands, type CommandFinding, type TableAnswer } from "./judge.ts";
+import { load } from "../shell/shell.ts";
 
 /** An example of a form that the whole table answers otherwise. */
 export interface WrongExample {
@@ -62,7 +63,7 @@ function strayExamples(form: Form, spellings: readonly Form[]): readonly WrongEx
 
 function answerTo(text: string, table: CommandTable): Pick<TableAnswer, "verdict" | "reason" | "form"> {
   try {
-    return judgeText(readShell(text, folder), table, folder);
+    return readCommands(text, table, folder).answer();
   } catch (error) {
     if (!(error instanceof EvaluationError)) throw error;
     return { verdict: "BLOCK", reason: error.message, form: "" };
@@ -76,16 +77,18 @@ function answerTo(text: string, table: CommandTable): Pick<TableAnswer, "verdict
  */
 export async function explainCommands(text: string, table: CommandTable, start: string): Promise<ExplainedCommands> {
   await load();
-  const reading = readShell(text, start);
-  return {
-    answer: judgeText(reading, table, start),
-    findings: judgeEach(reading, table, start),
-    widths: judgeWidths(text, reading, table, start),
-  };
+  const read = readCommands(text, table, start);
+  const widths = read.widths().map(({ name, open, key }) => ({ name, key, shown: formText(text, open) }));
+  return { answer: read.answer(), findings: read.each(), widths };
+}
+
+interface ShownWidth extends Pick<CommandWidth, "key" | "name"> {
+  /** The text with kinds instead of the words that may differ: `git commit -m TEXT`. */
+  readonly shown: string;
 }
 
 export interface ExplainedCommands {
   readonly answer: TableAnswer;
   readonly findings: readonly CommandFinding[];
-  readonly widths: readonly CommandWidth[];
+  readonly widths: readonly ShownWidth[];
 }

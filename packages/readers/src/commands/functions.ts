@@ -8,6 +8,7 @@ import {
   type ContractFunction,
   type Value,
 } from "../../../core/src/contract/function.ts";
+import type { TextJudge } from "./judge.ts";
 import { isWithinFolder, mayGoUp, mayName, readNames, type NameList } from "../path/folder.ts";
 import { expandBraces, patternOfGlob, plainText, segmentsOf } from "../path/name-pattern.ts";
 import { textMax } from "../shell/bounds.ts";
@@ -20,14 +21,20 @@ const reader = library("the shell parser", async () => {
 
 const texts = listType(string, textMax);
 
-function bindTable(table: CommandTable): Pick<ContractFunction, "run" | "cost"> {
+function bindTable(table: CommandTable): ReturnType<NonNullable<ContractFunction["bindCommands"]>> {
+  let last: { readonly text: string; readonly start: string; readonly read: TextJudge } | undefined;
+  /** The forms of a text are asked for directly after its verdict, so it is read once. */
+  const readOnce = ([text, folder]: readonly Value[]): TextJudge => {
+    const own = { text: text as string, start: folder as string };
+    if (last?.text !== own.text || last.start !== own.start)
+      last = { ...own, read: reader.use().readCommands(own.text, table, own.start) };
+    return last.read;
+  };
   return {
     cost: ([text]) => 256 + (text as string).length * 16,
-    run: ([text, folder]) => {
-      const { readShell, judgeText } = reader.use();
-      const start = folder as string;
-      const reading = readShell(text as string, start);
-      const { forms, does, reads, writes, lists, trees, ...answer } = judgeText(reading, table, start);
+    widths: (args) => readOnce(args).widths(),
+    run: (args) => {
+      const { forms, does, reads, writes, lists, trees, ...answer } = readOnce(args).answer();
       return new Map<string, Value>([
         ...Object.entries(answer),
         ["forms", [...forms]],

@@ -1,13 +1,20 @@
-import { nameOfForm, type CommandTable, type CommandEffect, type Form } from "../../../core/src/contract/function.ts";
+import {
+  nameOfForm,
+  type CommandEffect,
+  type CommandTable,
+  type CommandWidth,
+  type Form,
+} from "../../../core/src/contract/function.ts";
 import type { Verdict } from "../../../core/src/wire/mod.ts";
 import { joinPath, unknownFolder } from "../path/folder.ts";
 import { escapePattern, expandBraces, isAnyName, plainText, segmentsOf } from "../path/name-pattern.ts";
 import type { CommandUse, FileRedirect, ShellReading } from "../shell/run.ts";
+import { readShell } from "../shell/shell.ts";
 import { mark, type Arg } from "../shell/words.ts";
 import { programsOf, type ProgramForms } from "./program.ts";
 import { isMisfit, matchOpenly, matchWhole, type CommandWords, type FormMatch, type NamedFile } from "./match.ts";
 import { notListed, notListedHere, say, type FormMisfit } from "./split.ts";
-import { widthsOf, type CommandFit, type CommandWidth } from "./width.ts";
+import { widthsOf, type CommandFit, type TextOfCommands } from "./width.ts";
 import { installed, pathsOfWord, WordReader, wordOfText, type ReadWord } from "./word.ts";
 
 /** What a table says about a command line. */
@@ -45,31 +52,14 @@ export interface CommandFinding extends TableFinding {
   readonly match: FormMatch | undefined;
 }
 
-/** What the table says about each command of a text, in order, and then about its structure. */
-export function judgeEach(reading: ShellReading, table: CommandTable, start: string): readonly CommandFinding[] {
-  return new TextJudge(reading, table, start).each();
+/** Reads a text, and says what the table says about it. */
+export function readCommands(text: string, table: CommandTable, start: string): TextJudge {
+  return new TextJudge({ text, start, reading: readShell(text, start) }, table);
 }
 
-/** Judges everything that a text runs. The strictest finding decides; of equal ones, that of a form. */
-export function judgeText(reading: ShellReading, table: CommandTable, start: string): TableAnswer {
-  return new TextJudge(reading, table, start).answer();
-}
-
-/**
- * How later texts may differ from this one and be of the same form, the narrowest width first.
- *
- * @param text the whole text that was read
- */
-export function judgeWidths(
-  text: string,
-  reading: ShellReading,
-  table: CommandTable,
-  start: string,
-): readonly CommandWidth[] {
-  return widthsOf({ text, reading, start }, new TextJudge(reading, table, start).fits());
-}
-
-class TextJudge {
+/** What the table says about a text: the strictest finding decides; of equal ones, that of a form. */
+export class TextJudge {
+  readonly #whole: TextOfCommands;
   readonly #reading: ShellReading;
   readonly #table: CommandTable;
   readonly #start: string;
@@ -83,7 +73,9 @@ class TextJudge {
   readonly #lists = new Set<string>();
   readonly #fitting = new Set<string>();
 
-  constructor(reading: ShellReading, table: CommandTable, start: string) {
+  constructor(whole: TextOfCommands, table: CommandTable) {
+    const { reading, start } = whole;
+    this.#whole = whole;
     this.#reading = reading;
     this.#table = table;
     this.#start = start;
@@ -104,6 +96,7 @@ class TextJudge {
     return { verdict, reason, form, forms: this.#fitting, does, reads, writes, lists, trees };
   }
 
+  /** About each command, in order, and then about the structure of the text. */
   each(): readonly CommandFinding[] {
     const { uses, redirects } = this.#reading;
     const commands = uses.map((use) => {
@@ -115,7 +108,12 @@ class TextJudge {
     return [...commands, ...rest.map((finding) => ({ ...finding, command: "", match: undefined }))];
   }
 
-  fits(): readonly CommandFit[] {
+  /** How later texts may differ from this one and be of the same form, the narrowest width first. */
+  widths(): readonly CommandWidth[] {
+    return widthsOf(this.#whole, this.#fits());
+  }
+
+  #fits(): readonly CommandFit[] {
     return this.#reading.uses.map((use) => {
       const words = this.#commandWords(use);
       const program = this.#programOf(use.name);
@@ -126,6 +124,7 @@ class TextJudge {
       const match = strict.length === 0 ? whole : own.find((each) => each !== undefined && !isMisfit(each));
       return {
         forms: [...(isMisfit(whole) ? [] : [whole]), ...strict].map(({ form }) => form),
+        shape: this.#table.programs.get(use.name),
         args: words.args,
         match: match === undefined || isMisfit(match) ? undefined : match,
         isRunner: this.#reading.runners.has(use),

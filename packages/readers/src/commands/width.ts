@@ -1,4 +1,5 @@
-import { nameOfForm, type CommandEffect, type Form, type Kind } from "../../../core/src/contract/function.ts";
+import type { CommandEffect, CommandWidth, Form, Kind, ProgramShape } from "../../../core/src/contract/function.ts";
+import { closedParts, type OpenWord } from "../../../core/src/wire/mod.ts";
 import type { TextSpan } from "../shell/words.ts";
 import type { ShellReading } from "../shell/run.ts";
 import { joinPath } from "../path/folder.ts";
@@ -9,6 +10,8 @@ import { textsOf, type ReadWord } from "./word.ts";
 export interface CommandFit {
   /** All forms that it fits. */
   readonly forms: readonly Form[];
+  /** How its program reads options, if the table says so. */
+  readonly shape: ProgramShape | undefined;
   readonly args: readonly ReadWord[];
   /** How the form that decides lists each word; undefined if no form does. */
   readonly match: Pick<FormMatch, "folders" | "placed"> | undefined;
@@ -17,20 +20,10 @@ export interface CommandFit {
 }
 
 /** A text, what was read from it, and the folder in which it starts. */
-interface TextOfCommands {
+export interface TextOfCommands {
   readonly text: string;
   readonly reading: ShellReading;
   readonly start: string;
-}
-
-/** How far later texts may differ from one text. */
-export interface CommandWidth {
-  /** `same`: not at all. `texts`: in texts, numbers and names. `files`: also in files that are read, below the folder. */
-  readonly name: "same" | "texts" | "files";
-  /** The text with kinds instead of the words that may differ: `git commit -m TEXT`. */
-  readonly shown: string;
-  /** Two texts are of the same form if their keys are equal. */
-  readonly key: string;
 }
 
 /** Changes with the meaning of kinds and widths. */
@@ -54,14 +47,16 @@ export function widthsOf(whole: TextOfCommands, commands: readonly CommandFit[])
   const forms = commands.map((command) => command.forms);
   const does = new Set(forms.flat().flatMap((form) => [...form.does]));
   if (does.has("destroys")) return [];
-  const names = forms.map((each) => each.map(nameOfForm));
+  const decided = commands.map((each) =>
+    [...each.forms, ...(each.shape === undefined ? [] : [each.shape])].map(meaningOf),
+  );
   const parts = mayDiffer(whole, commands, does) ? openParts(whole, commands) : [];
   const open = parts.filter(({ kind }) => kind === "NAME" || !does.has("sends"));
   const kept = { same: [], texts: open.filter(({ kind }) => textKinds.has(kind)), files: open };
   const widths = Object.entries(kept).map(([name, own]) => {
-    const pieces = piecesOf(text, own);
-    const shown = pieces.map((piece) => (typeof piece === "string" ? piece : piece.kind)).join("");
-    return { name: name as CommandWidth["name"], shown, key: JSON.stringify([formVersion, pieces, names]) };
+    const words = own.map(({ from, to, kind }): OpenWord => [from, to, kind]);
+    const pieces = [closedParts(text, words), words.map(([, , kind]) => kind)];
+    return { name: name as CommandWidth["name"], open: words, key: JSON.stringify([formVersion, pieces, decided]) };
   });
   return widths.filter(({ key }, at) => key !== widths[at - 1]?.key);
 }
@@ -87,10 +82,15 @@ function onlyReads(does: ReadonlySet<CommandEffect>): boolean {
   return [...does].every((effect) => effect === "reads");
 }
 
-function piecesOf(text: string, parts: readonly OpenPart[]): readonly (string | Pick<OpenPart, "kind">)[] {
-  const ends = [0, ...parts.map(({ to }) => to)];
-  const before = parts.flatMap(({ kind, from }, at) => [text.slice(ends[at], from), { kind }]);
-  return [...before, text.slice(ends.at(-1))];
+const meanings = new WeakMap<Form | ProgramShape, string>();
+
+/** All that decides about a form or a program, as a text. A form that changed is another one. */
+function meaningOf(of: Form | ProgramShape): string {
+  const without = { span: undefined, reason: undefined, examples: undefined, counterexamples: undefined };
+  const own = "does" in of ? { ...of, ...without, does: [...of.does] } : of;
+  const known = meanings.get(of) ?? JSON.stringify(own);
+  meanings.set(of, known);
+  return known;
 }
 
 /** The words that may differ, in order. Each command that has a word must agree, but for one that runs the others. */

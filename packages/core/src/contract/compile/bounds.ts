@@ -1,13 +1,13 @@
-import { children, type Core } from "../core/core.ts";
+import { children, walk, type CallCore, type Core } from "../core/core.ts";
 import { exactText, isExact } from "../value/rational.ts";
 import { findPresencePath, isNumber, memberPath } from "./reads.ts";
 
 /**
  * How a later call may differ from one for which a rule fired, in a member that the rule reads, without being a worse
  * one: a number may be at most what it was, or at least that; a member of which only the presence is read must be there, or
- * not, as it was. All else must be the same.
+ * not, as it was. A command line that a table judges must be the same, or of the same form. All else must be the same.
  */
-export type Bound = "least" | "most" | "present" | "same";
+export type Bound = "form" | "least" | "most" | "present" | "same";
 
 /** 1 if a higher value lets the condition fire sooner, -1 if a lower one does, 0 if nobody knows. */
 type Direction = -1 | 0 | 1;
@@ -47,8 +47,22 @@ function visit(core: Core, direction: Direction, read: BoundCollector): void {
   const path = presence ?? memberPath(core);
   if (path !== undefined) return read.found(path, presence === undefined ? boundOf(core, direction) : "present");
   const turns = turnsOf(core, read);
-  for (const [index, part] of children(core).entries())
-    visit(part, (direction * (turns[index] ?? 0)) as Direction, read);
+  for (const [index, part] of children(core).entries()) {
+    const line = index === 0 ? commandLineOf(core) : undefined;
+    if (line === undefined) visit(part, (direction * (turns[index] ?? 0)) as Direction, read);
+    else read.found(line, "form");
+  }
+}
+
+/** The member with the command line that a call judges by a table; undefined for any other expression. */
+export function commandLineOf(core: Core): string | undefined {
+  const [line] = core.op === "call" && core.entry.widths !== undefined ? core.args : [];
+  return line && memberPath(line);
+}
+
+/** The calls of a condition that judge a command line by a table. */
+export function commandLinesIn(condition: Core): readonly CallCore[] {
+  return [...walk(condition)].filter((node) => node.op === "call" && node.entry.widths !== undefined) as CallCore[];
 }
 
 function boundOf({ type }: Core, direction: Direction): Bound {

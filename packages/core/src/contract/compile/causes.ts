@@ -1,8 +1,8 @@
-import { canonical, isPartOf, type Canonical, type Verdict } from "../../wire/mod.ts";
+import { canonical, isAmong, isPartOf, type Canonical, type Verdict } from "../../wire/mod.ts";
 import type { Route, Rule, ToolPlan } from "./compile-tool.ts";
-import type { Core } from "../core/core.ts";
+import type { CallCore, Core } from "../core/core.ts";
 import type { Decision } from "../core/decision.ts";
-import { boundsOf, mergedBound, type Bound } from "./bounds.ts";
+import { boundsOf, commandLineOf, commandLinesIn, mergedBound, type Bound } from "./bounds.ts";
 import { isNumber, readCounters, readMembers } from "./reads.ts";
 import { combineTerms, type ApprovalTerms, type GrantTerms, type CombinedTerms } from "../core/terms.ts";
 
@@ -21,6 +21,8 @@ export interface Cause {
   readonly free: readonly string[];
   /** The members that decide the rule, such as `input.usd`, each with how it may differ in a call of a grant. */
   readonly bounds: ReadonlyMap<string, Bound>;
+  /** The condition's readings of command lines. */
+  readonly lines: readonly CallCore[];
 }
 
 /** A fact that must be what the person saw, or near it if it is a number. */
@@ -46,9 +48,23 @@ export function causesOf(plan: ToolPlan, { fired }: Pick<Decision, "fired">, sof
   });
 }
 
+interface GrantNeeds extends Omit<GrantTerms, "form">, ReturnType<typeof addedMembers>, Pick<Cause, "bounds"> {
+  readonly form: GrantForm | undefined;
+}
+
+/** The command line that may differ in calls of a grant. */
+interface GrantForm {
+  /** Such as `input.command`. */
+  readonly member: string;
+  /** What reads it; undefined if two expressions do, so that it may not differ. */
+  readonly line: CallCore | undefined;
+  /** Members and facts that may differ. */
+  readonly free: readonly string[];
+}
+
 /** What an approval needs, and what a grant must bind if the causes permit one. */
 type ApprovalNeeds = Omit<CombinedTerms, "grants"> & {
-  readonly grants: (GrantTerms & ReturnType<typeof addedMembers> & Pick<Cause, "bounds">) | undefined;
+  readonly grants: GrantNeeds | undefined;
   /** The facts that the causes read and that may differ. */
   readonly free: readonly string[];
 };
@@ -83,8 +99,22 @@ export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softene
   if (softened || requirement.grants === undefined) return { ...requirement, grants: undefined, free };
   const bounds = new Map<string, Bound>();
   for (const [path, bound] of causes.flatMap((cause) => [...cause.bounds]))
-    bounds.set(path, mergedBound(bounds.get(path), bound));
-  return { ...requirement, grants: { ...requirement.grants, ...addedMembers(plan), bounds }, free };
+    if (!isAmong(path, requirement.grants.form?.free ?? [])) bounds.set(path, mergedBound(bounds.get(path), bound));
+  const form = requirement.grants.form && formOf(causes, bounds, requirement.grants.form.free);
+  return { ...requirement, grants: { ...requirement.grants, ...addedMembers(plan), bounds, form }, free };
+}
+
+function formOf(causes: readonly Cause[], bounds: Cause["bounds"], free: readonly string[]): GrantForm | undefined {
+  const lines = new Map(causes.flatMap((cause) => cause.lines).map((line) => [placeOf(line), line]));
+  const [line] = lines.values();
+  const member = line && commandLineOf(line);
+  if (member === undefined) return undefined;
+  return { member, line: lines.size === 1 && bounds.get(member) === "form" ? line : undefined, free };
+}
+
+/** All uses of a `let:` share it. */
+function placeOf({ span: { file, from, to } }: Core): string {
+  return `${file.name}:${from}:${to}`;
 }
 
 const known = new WeakMap<Rule | Route, Cause>();
@@ -128,6 +158,7 @@ function causeOf(
     facts: facts.filter(({ path }) => !isFree(path)),
     free: facts.filter(({ path }) => isFree(path)).map(({ path }) => path),
     bounds: when === undefined ? new Map() : boundsOf(when, isFree),
+    lines: when === undefined ? [] : commandLinesIn(when),
   };
 }
 
@@ -148,7 +179,9 @@ function readFacts(cores: readonly Core[]): readonly ReadFact[] {
 function termsJson({ anySession, by, grants, ...terms }: ApprovalTerms): Canonical {
   const sessions = anySession ? { sessions: "any" } : {};
   const own = { ...terms, ...sessions, by: by === null ? null : [...by], free: [...terms.free], pins: [...terms.pins] };
-  return grants === undefined ? own : { ...own, grants: { ...grants, pin: [...grants.pin] } };
+  if (grants === undefined) return own;
+  const { form, pin, ...most } = grants;
+  return { ...own, grants: { ...most, pin: [...pin], ...(form !== undefined && { form: { free: [...form.free] } }) } };
 }
 
 /** Maps and decimals as JSON has them. */

@@ -1,4 +1,5 @@
-import type { Canonical, Json, JsonObject, KeyKind, Verdict } from "../../wire/mod.ts";
+import { isAmong, type Canonical, type Json, type JsonObject, type KeyKind, type Verdict } from "../../wire/mod.ts";
+import { boundsOf, commandLineOf, commandLinesIn } from "./bounds.ts";
 import { readCounters } from "./reads.ts";
 import { pinnedCounters, type ApprovalTerms } from "../core/terms.ts";
 import { checkCondition } from "../check/check.ts";
@@ -170,6 +171,7 @@ export class ToolCompiler {
     const { core, whenTrue } = checkCondition(document.when, scope, facts);
     const { name, span, verdict, final, observed } = document;
     this.#note([core], observed);
+    if (scope.report.size === 0) this.#checkForm(core, terms, document);
     this.pin(terms);
     const { reason, shows } = this.#reason(document.reason, whenTrue, { scope, observed });
     const id = `${this.#contract}.${name}`;
@@ -187,6 +189,24 @@ export class ToolCompiler {
       terms,
       meaning: () => meaningOf(document.when, [core, ...shows], scope),
     };
+  }
+
+  /** A grant by form needs one command line that the rule judges. */
+  #checkForm(core: Core, { grants }: ApprovalTerms, { approval, span }: RuleDocument): void {
+    if (grants?.form === undefined) return;
+    const { report } = this.#scope;
+    const at = approval?.grants?.span ?? span;
+    const [line, ...others] = new Set(commandLinesIn(core).map(commandLineOf));
+    const isRead = line !== undefined && others.length === 0 && boundsOf(core, () => false).get(line) === "form";
+    if (!isRead)
+      report.add(
+        "approval",
+        at,
+        "`by: form` needs a condition that reads one member of the input, and only by `commands`",
+        "such as `commands(input.command, input.cwd).verdict`",
+      );
+    else if (isAmong(line, grants.form.free))
+      report.add("approval", at, `\`${line}\` is what the form is of, so it cannot be free`);
   }
 
   /** Notes the counters that an approval pins, so that they are read. */

@@ -61,15 +61,25 @@ export class TermsReader {
     return own?.grants === undefined ? terms : { ...terms, grants: this.#grants(own.grants, terms.pins) };
   }
 
-  #grants({ span, atMost, uses, pin }: GrantsDocument, pins: readonly string[]): GrantTerms {
+  #grants({ span, atMost, uses, pin, by, free }: GrantsDocument, pins: readonly string[]): GrantTerms {
     if (pins.some((name) => name.startsWith("counters.")))
       this.#report.add("approval", span, "a rule that pins a counter has no `grants`: each use changes the counter");
     if (atMost === undefined || uses === undefined)
       this.#report.add("approval", span, "`grants` needs `at_most` and `uses`", "such as `{ at_most: 1h, uses: 20 }`");
+    if (by !== undefined && by.text !== "form")
+      this.#report.add("approval", by.span, "`by` of `grants` can only be `form`", "leave it out to bind each text");
+    const [first] = free;
+    if (first !== undefined && by === undefined)
+      this.#report.add(
+        "approval",
+        first.span,
+        "`free` belongs to `grants` with `by: form`: others list what they `pin`",
+      );
     return {
       atMostMs: atMost === undefined ? 1 : this.#length(atMost, "a grant"),
       uses: uses === undefined ? 1 : wholeNumber(uses, "uses", usesMax, this.#report),
       pin: pathsOf(pin),
+      ...(by !== undefined && { form: { free: pathsOf(free) } }),
     };
   }
 

@@ -1,8 +1,18 @@
-import type { Result } from "../../wire/mod.ts";
+import type { OpenWord, Result } from "../../wire/mod.ts";
 import type { CommandTable } from "../commands/form.ts";
 import type { PatternProblem } from "../value/pattern.ts";
 import type { Type } from "../value/type.ts";
 import type { Value } from "../value/value.ts";
+
+/** How far later command lines may differ from one and be of the same form. */
+export interface CommandWidth {
+  /** `same`: not at all. `texts`: in texts, numbers and names. `files`: also in files that are read, below the folder. */
+  readonly name: "same" | "texts" | "files";
+  /** The words that may differ, in order. */
+  readonly open: readonly OpenWord[];
+  /** Two command lines are of the same form if their keys are equal. */
+  readonly key: string;
+}
 
 /**
  * A function that conditions may call. Bodies are pure and total: they return a value or throw `EvaluationError`, which
@@ -33,7 +43,9 @@ export interface ContractFunction {
    * For a function that reads the contract's table of commands: creates its body. The compiler adds a last argument, which
    * names the table.
    */
-  readonly bindCommands?: (table: CommandTable) => Pick<ContractFunction, "run" | "cost">;
+  readonly bindCommands?: (table: CommandTable) => Pick<ContractFunction, "run" | "cost" | "widths">;
+  /** How far later first arguments may differ from this one, the narrowest width first; empty if none may come again. */
+  readonly widths?: (args: readonly Value[]) => readonly CommandWidth[];
   /**
    * For a function whose last argument must be a literal: creates the body for it once, when the contract is compiled.
    */

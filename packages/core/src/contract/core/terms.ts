@@ -1,3 +1,5 @@
+import { isPartOf } from "../../wire/mod.ts";
+
 const minuteMs = 60_000;
 
 /** What an approval needs, because of one rule. */
@@ -31,6 +33,11 @@ export interface GrantTerms {
   readonly uses: number;
   /** The members of the input that all calls of the grant share, such as `input.payee`. */
   readonly pin: readonly string[];
+  /**
+   * Present if later calls may have another command line of the same form. Then all members of the input and all facts are the
+   * same, but those that are not bound and these.
+   */
+  readonly form?: { readonly free: readonly string[] };
 }
 
 export const defaultTerms: ApprovalTerms = {
@@ -78,7 +85,17 @@ function strictestGrants(all: readonly (GrantTerms | undefined)[]): GrantTerms |
     atMostMs: Math.min(...grants.map(({ atMostMs }) => atMostMs)),
     uses: Math.min(...grants.map(({ uses }) => uses)),
     pin: [...new Set(grants.flatMap(({ pin }) => pin))].toSorted(),
+    ...strictestForm(grants),
   };
+}
+
+/** Only if all causes permit forms. What one of them binds is bound. */
+function strictestForm(all: readonly GrantTerms[]): Pick<GrantTerms, "form"> {
+  const [first, ...others] = all.map(({ form }) => form);
+  if (first === undefined || others.includes(undefined)) return {};
+  const isFreeInAll = (member: string): boolean =>
+    others.every((form) => form?.free.some((each) => isPartOf(member, each)) === true);
+  return { form: { free: first.free.filter(isFreeInAll) } };
 }
 
 /** The counters that terms pin, by full name. */

@@ -34,7 +34,7 @@ export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
   /** What an approval needs: for a rule, a tool, a contract or a mandate. */
   approval: words("by of decide_within use_within batch sessions pins drift free unbound grants"),
   /** What a grant may be at most, by a rule. */
-  grants: words("at_most uses pin"),
+  grants: words("by at_most uses pin free"),
   /** The settings of a mandate for all approvals. */
   approvals: words("self open outcome_within"),
   /** A table of commands that contracts may take. */

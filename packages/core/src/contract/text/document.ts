@@ -70,6 +70,9 @@ export interface GrantsDocument {
   readonly atMost: YamlScalar | undefined;
   readonly uses: YamlScalar | undefined;
   readonly pin: readonly YamlScalar[];
+  /** `form`: later calls may have another command line of the same form. */
+  readonly by: YamlScalar | undefined;
+  readonly free: readonly YamlScalar[];
 }
 
 /** A mandate's settings for all approvals, as written. */

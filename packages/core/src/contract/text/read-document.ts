@@ -128,8 +128,8 @@ function readApproval(
 function readGrants(reader: PartReader, approval: YamlMap): GrantsDocument | undefined {
   const inner = reader.part(approval.entries.get("grants")?.value, "grants", "`grants`");
   if (inner === undefined) return undefined;
-  const [atMost, uses] = [reader.text(inner, "at_most"), reader.text(inner, "uses")];
-  return { span: inner.span, atMost, uses, pin: reader.texts(inner, "pin") };
+  const [by, atMost, uses] = ["by", "at_most", "uses"].map((key) => reader.text(inner, key));
+  return { span: inner.span, by, atMost, uses, pin: reader.texts(inner, "pin"), free: reader.texts(inner, "free") };
 }
 
 function readApprovals(reader: PartReader, map: YamlMap): ApprovalSettingsDocument {

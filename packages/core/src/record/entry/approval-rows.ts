@@ -1,6 +1,7 @@
 import {
   applyAct,
   endsAt,
+  formDigests,
   isOpen,
   openApproval,
   progressText,
@@ -12,6 +13,7 @@ import {
   type ApprovalAct,
   type ApprovalRequest,
   type Denial,
+  type FormDigests,
   type OwnAmount,
   type RecordedJudgement,
 } from "../../approvals/mod.ts";
@@ -83,10 +85,16 @@ export function findEndedApproval({ how, approval }: RecordedJudgement): number 
   return how === "used" || how === "opened" || how === "grant" ? approval : undefined;
 }
 
-/** The rules because of which a person was asked, with the digests of their meanings, if the row of the call says so. */
-export function readCauses(evidence: string): ApprovalRequest["causes"] | undefined {
-  const outcome = outcomeOf(evidence);
-  return outcome?.approval?.causes ?? outcome?.asked?.causes;
+/** What a grant reads in the row of a call: why a person was asked, and the forms of its command line. */
+export interface GrantableAsking extends Pick<ApprovalRequest, "causes"> {
+  readonly forms: FormDigests;
+}
+
+/** Undefined if the row does not say because of which rules a person was asked. */
+export function readGrantable(evidence: string): GrantableAsking | undefined {
+  const { approval, asked } = outcomeOf(evidence) ?? {};
+  if (approval !== undefined) return { causes: approval.causes, forms: formDigests(approval) };
+  return asked?.causes === undefined ? undefined : { causes: asked.causes, forms: asked.forms ?? {} };
 }
 
 interface OutcomePart {

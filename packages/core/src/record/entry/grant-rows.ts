@@ -14,7 +14,7 @@ import {
   wholeScope,
 } from "../../approvals/mod.ts";
 import { canonical, readJson, type Canonical, type JsonObject } from "../../wire/mod.ts";
-import { actOf, readCauses, endedBy, isLoss } from "./approval-rows.ts";
+import { actOf, endedBy, isLoss, readGrantable, type GrantableAsking } from "./approval-rows.ts";
 import { eraseAct } from "./erasure.ts";
 import { partText, wholeText } from "./evidence.ts";
 import { leafHash, parseLeaf, type Leaf } from "./leaf.ts";
@@ -147,14 +147,14 @@ export function sourceNumbers(
 export function grantableCall(
   row: StoredRow,
   digest: Digester,
-  causes: Readonly<Record<string, string>> | undefined = readCauses(row.evidence),
+  asking: GrantableAsking | undefined = readGrantable(row.evidence),
 ): GrantableCall | undefined {
   const leaf = parseLeaf(row.leaf);
   const call = leaf && readCall(leaf, row.evidence);
-  if (leaf === undefined || call === undefined || causes === undefined) return undefined;
+  if (leaf === undefined || call === undefined || asking === undefined) return undefined;
   const key = leaf.key ?? "";
   const session = digest(sessionName(key, call.session_id));
-  return { at: leaf.at, key, tool: call.tool, session, causes, ...toSourceCall(recordedCall(row), digest) };
+  return { at: leaf.at, key, tool: call.tool, session, ...asking, ...toSourceCall(recordedCall(row), digest) };
 }
 
 /** The call that a grant was made from; undefined if a part that bounds others was erased. */
@@ -163,10 +163,17 @@ export function sourceCall(row: StoredRow, digest: Digester): SourceCall | undef
   return call.input === undefined || call.platform === undefined ? undefined : toSourceCall(call, digest);
 }
 
+const none: JsonObject = new Map();
+
+/** The keyed digest of a form. */
+export function formDigest(key: string, digest: Digester): string {
+  return digest(`svc-gate/form/1\n${key}`);
+}
+
 export function toSourceCall(call: ComparedCall, digest: Digester): SourceCall {
   return {
     pin: (member) => pinDigest(member, memberText(call, member), digest),
     number: (member) => memberNumber(call, member),
-    members: () => (call.input === undefined ? [] : inputMembers(call.input)),
+    members: () => [...inputMembers(call.input ?? none), ...inputMembers(call.platform ?? none, "platform")],
   };
 }

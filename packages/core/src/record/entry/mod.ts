@@ -8,7 +8,7 @@
  *
  * May import: nothing.
  */
-export { actOf, readCauses, readJudgement, findEndedApproval, endedBy, foldApproval } from "./approval-rows.ts";
+export { actOf, readGrantable, readJudgement, findEndedApproval, endedBy, foldApproval } from "./approval-rows.ts";
 export {
   erasableParts,
   eraseAct,

@@ -2,6 +2,7 @@ import {
   approvalId,
   attach,
   coveredAmounts,
+  formDigests,
   grantId,
   isOpen,
   judgeCall,
@@ -186,6 +187,7 @@ export class BatchApprovals implements KnownApprovals {
       tool: call.request.toolName,
       session: call.place,
       causes,
+      forms: formDigests(asking),
       ...call.compared,
     };
     for (const { grant, source } of this.#grants.values()) {
@@ -458,6 +460,11 @@ function answeredAfter({ how }: Judgement, answered: Verdict): Verdict {
   return how === "denied" || how === "closed" ? "BLOCK" : answered;
 }
 
+/** The rules that a grant lifted, and the forms of the command line if it covers a form. */
+function grantedParts({ row, form }: Grant, asking: ApprovalRequest): Readonly<Record<string, Canonical>> {
+  return { grant: row, causes: asking.causes, ...(form !== undefined && { forms: formDigests(asking) }) };
+}
+
 /** @param own the row of the call's own approval, if the amounts that it reserves were left out */
 function outcomeOf(
   judgement: Judgement,
@@ -474,7 +481,7 @@ function outcomeOf(
     ...(mismatch && { mismatch }),
     ...(named !== undefined && { approval: named.row }),
     ...(own !== undefined && { own }),
-    ...(how === "grant" && { grant: judgement.grant.row, causes: asking?.causes ?? {} }),
+    ...(how === "grant" && asking !== undefined && grantedParts(judgement.grant, asking)),
   };
   return { asked, ...(how === "opened" && asking !== undefined && { approval: asking as unknown as Canonical }) };
 }

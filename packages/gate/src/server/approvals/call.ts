@@ -1,31 +1,33 @@
 import { hash } from "node:crypto";
 import {
   attachText,
+  boundMembers,
   bindingText,
   factTexts,
-  isAmong,
   presenceOf,
   sessionName,
   subjectText,
   withoutOwn,
   type Approval,
   type ApprovalRequest,
+  type FormOffer,
   type GrantOffer,
   type CauseValues,
   type SourceCall,
 } from "../../../../core/src/approvals/mod.ts";
-import type { Cause } from "../../../../core/src/contract/ir.ts";
+import type { Bound, Cause } from "../../../../core/src/contract/ir.ts";
 import {
   causesOf,
   lookupsOf,
   requirementFor,
+  widthsOfCall,
   type Decision,
   type LookupPlan,
 } from "../../../../core/src/contract/decide.ts";
 import { grantRows } from "../../../../core/src/record/entry/mod.ts";
 import type { StoredEffect } from "../../ledger/mod.ts";
 import type { AppendTransaction, CounterLookup } from "../../ledger/mod.ts";
-import { addDecimals, pathNames, type CheckRequest } from "../../../../core/src/wire/mod.ts";
+import { addDecimals, isAmong, pathNames, type CheckRequest } from "../../../../core/src/wire/mod.ts";
 import type { CallPlan } from "./call-judge.ts";
 
 /** A call as approvals see it. Its digests are made when they are needed. */
@@ -122,7 +124,7 @@ export class ApprovableCall {
       causes: Object.fromEntries(causes.map(({ rule, meaning }) => [rule, hash("sha256", meaning, "hex")])),
       decide_by: now + decideWithinMs,
       ...(free.length > 0 && { free }),
-      ...(requirement.grants !== undefined && { grants: this.#offer(requirement.grants, pins, causes) }),
+      ...(requirement.grants !== undefined && this.#offer(requirement.grants, pins, causes)),
       use_within: useWithinMs,
       needs,
       pins: this.#pins(pins, values, open),
@@ -132,18 +134,23 @@ export class ApprovableCall {
 
   /**
    * What a grant made from this call may be at most. It is bound to the facts that say whose money the call uses, and to
-   * what the rules read.
+   * what the rules read; a grant by form to all that the call has.
    */
   #offer(
-    { atMostMs, bounds, others, pin, sums, uses }: Grants,
+    { atMostMs, bounds, form, others, pin, sums, uses }: Grants,
     facts: readonly string[],
     causes: readonly Cause[],
-  ): GrantOffer {
-    const { subject = [], unbound = [] } = this.#plan.prepared.plan ?? {};
-    const pick = (as: "least" | "most" | "present" | "same"): readonly string[] =>
+  ): Pick<ApprovalRequest, "grants"> {
+    const { subject = [], unbound: notBound = [] } = this.#plan.prepared.plan ?? {};
+    const widths = form && this.#widths(form);
+    if (widths === "none") return {};
+    const pick = (as: Bound): readonly string[] =>
       [...bounds.keys()].filter((path) => bounds.get(path) === as).toSorted();
+    const unbound = [...new Set([...notBound, ...(form?.free ?? [])])];
+    const same = [...subject, ...pick("same"), ...pick("form"), ...(form === undefined ? [] : this.#members(unbound))];
     const pins = [
-      ...new Set([...pin, ...facts, ...subject, ...others, ...pick("same"), ...pick("present").map(presenceOf)]),
+      ...new Set([...pin, ...facts, ...others, ...same.filter((path) => !isAmong(path, form?.free ?? []))]),
+      ...pick("present").map(presenceOf),
     ].toSorted();
     const most = pick("most").filter((path) => !sums.includes(path) && !pins.includes(path));
     const least = pick("least").filter((path) => !pins.includes(path));
@@ -151,7 +158,7 @@ export class ApprovableCall {
     const free = [...unbound, ...new Set(reads)]
       .toSorted()
       .filter((path) => !isAmong(path, [...pins, ...most, ...least]));
-    return {
+    const grants: GrantOffer = {
       at_most: atMostMs,
       uses,
       pins,
@@ -159,7 +166,27 @@ export class ApprovableCall {
       ...(most.length > 0 && { most }),
       ...(least.length > 0 && { least }),
       ...(free.length > 0 && { free }),
+      ...(form !== undefined && widths !== undefined && { form: { member: form.member, widths } }),
     };
+    return { grants };
+  }
+
+  /** How far the command line of later calls may differ; `none` if none of them may come again without a person. */
+  #widths({ line }: GrantForm): FormOffer["widths"] | "none" {
+    if (line === undefined) return [];
+    const widths = widthsOfCall(this.#plan.prepared, this.#plan.now, line);
+    if (widths.length === 0) return "none";
+    const digest = (text: string): string => this.#transaction.digest(text);
+    return widths
+      .filter(({ open }) => open.length > 0)
+      .map(({ name, open, key }) => ({ name, digest: grantRows.formDigest(key, digest), open }));
+  }
+
+  /** All that the call has, without what is free. */
+  #members(free: readonly string[]): readonly string[] {
+    const { toolInput, platformState } = this.request;
+    const facts = platformState === null ? [] : boundMembers(platformState, "platform", free);
+    return [...boundMembers(toolInput, "input", free), ...facts, presenceOf("platform")];
   }
 
   /** The keyed digest of the call's key and session. */
@@ -237,6 +264,7 @@ export class ApprovableCall {
 }
 
 type Grants = NonNullable<ReturnType<typeof requirementFor>["grants"]>;
+type GrantForm = NonNullable<Grants["form"]>;
 
 function leastOf(one: string, other: string): string {
   return addDecimals(one, `-${other}`).startsWith("-") ? one : other;

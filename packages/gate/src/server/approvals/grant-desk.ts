@@ -9,17 +9,24 @@ import {
   type Grant,
   type GrantJson,
   type GrantBody,
+  type GrantForm,
   type Quorum,
   type Voter,
 } from "../../../../core/src/approvals/mod.ts";
-import { readCauses, readJudgement, grantRows, type StoredRow } from "../../../../core/src/record/entry/mod.ts";
+import {
+  foldApproval,
+  readGrantable,
+  readJudgement,
+  grantRows,
+  type StoredRow,
+} from "../../../../core/src/record/entry/mod.ts";
 import type { Ledger } from "../../ledger/mod.ts";
 import { bad, good, quote, refuse, type Canonical, type Refusal, type Result } from "../../../../core/src/wire/mod.ts";
 import type { Exclusive, TimedTransaction } from "../policy/active-ledger.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import { quorumNow } from "./acts.ts";
 import { decidedGrant, voterFor, type Deciders } from "./deciders.ts";
-import { freeMembers, grantBody, requireRoom, type GrantRequest } from "./grants.ts";
+import { freeMembers, grantBody, requireRoom, shownWidths, type GrantRequest } from "./grants.ts";
 
 /** A grant as a person sees it. */
 export interface ShownGrant {
@@ -155,16 +162,16 @@ export class GrantDesk {
       await read.next();
     }
     const repeated = rows.flatMap(({ evidence }) => readJudgement(evidence)?.approval ?? []);
-    const [source, ...asking] = await ledger.rows.rowsAt([...new Set([body.source, ...repeated])]);
+    const [source, ...first] = await ledger.rows.rowsAt([...new Set([body.source, ...repeated])]);
     const digest = (text: string): string => ledger.keyDigest(text);
     const origin = source && grantRows.sourceCall(source, digest);
-    const opened = new Map([source, ...asking].flatMap((row) => (row === undefined ? [] : [[row.seq, row] as const])));
+    const opened = new Map([source, ...first].flatMap((row) => (row === undefined ? [] : [[row.seq, row] as const])));
     let grant: Grant = { ...previewed, ...body, until: Number.MAX_SAFE_INTEGER };
     const covered: number[] = [];
     for (const row of rows.toReversed()) {
-      const first = opened.get(readJudgement(row.evidence)?.approval ?? 0);
-      const causes = readCauses(row.evidence) ?? readCauses(first?.evidence ?? "");
-      const call = grantRows.grantableCall(row, digest, causes);
+      const opening = opened.get(readJudgement(row.evidence)?.approval ?? 0);
+      const asking = readGrantable(row.evidence) ?? readGrantable(opening?.evidence ?? "");
+      const call = grantRows.grantableCall(row, digest, asking);
       const amounts = call && origin && coveredAmounts(grant, call, origin);
       if (amounts === undefined) continue;
       grant = withUse(grant, amounts);
@@ -287,10 +294,18 @@ function recordGrantAct(
   transaction.change({ ...act, at, contract, mode, reason: `Svc: ${act.reason}` });
 }
 
+/** The form of a grant in words, read from the row that it was made from. */
+function shownForm({ member, width }: GrantForm, source: StoredRow | undefined): GrantJson["form"] {
+  const offer = source && foldApproval([source])?.asking.grants?.form;
+  const widths = offer && shownWidths(offer, grantRows.recordedCall(source));
+  const shown = widths?.find(({ name }) => name === width);
+  return { member, width, shown: shown?.shown ?? null };
+}
+
 /** A grant as GET /grants shows it. */
 export function grantJson({ grant, quorum, source }: ShownGrant): GrantJson {
   const call = source && grantRows.recordedCall(source);
-  const { least = [], most = [], free = [] } = grant;
+  const { least = [], most = [], free = [], form } = grant;
   const pins = Object.keys(grant.pins);
   const sums = Object.keys(grant.amounts);
   return {
@@ -307,7 +322,8 @@ export function grantJson({ grant, quorum, source }: ShownGrant): GrantJson {
     pins,
     most,
     least,
-    free: call === undefined ? [] : freeMembers(call, { pins, sums, most, least, free }),
+    free: call === undefined ? [] : freeMembers(call, { pins, sums, most, least, free, form }),
+    form: form === undefined ? null : shownForm(form, source),
     amounts: grant.amounts,
     spent: grant.spent,
     uses: grant.uses,

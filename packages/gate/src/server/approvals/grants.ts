@@ -2,20 +2,24 @@ import {
   parsePresenceName,
   grantsMax,
   inputMembers,
-  isAmong,
+  memberOf,
   memberText,
   sessionName,
   type Approval,
   type ComparedCall,
+  type FormOffer,
   type Grant,
   type GrantBody,
   type GrantOffer,
+  type WidthJson,
 } from "../../../../core/src/approvals/mod.ts";
 import { grantRows, parseLeaf, type StoredRow } from "../../../../core/src/record/entry/mod.ts";
 import type { Route } from "../../../../core/src/contract/ir.ts";
 import {
   bad,
+  formText,
   good,
+  isAmong,
   isPartOf,
   nearest,
   overlaps,
@@ -41,11 +45,17 @@ export interface GrantRequest {
   readonly pins: readonly string[];
   /** Members of the input that the call lacks, and that later calls may have. */
   readonly free: readonly string[];
+  /** How far the command line may differ; undefined if it may not. */
+  readonly width: string | undefined;
   /** The most that all uses may add, by the name of the number; decimals. */
   readonly amounts: Readonly<Record<string, string>>;
 }
 
 type Schemas = Route["schemas"];
+
+interface BoundMembers extends Partial<Omit<GrantOffer, "form">> {
+  readonly form?: { readonly member: string } | undefined;
+}
 
 /**
  * What may differ in a call of a grant: members of the source's input that nothing binds, members that the person freed,
@@ -53,9 +63,9 @@ type Schemas = Route["schemas"];
  */
 export function freeMembers(
   { input }: ComparedCall,
-  { pins = [], sums = [], most = [], least = [], free = [] }: Partial<GrantOffer>,
+  { pins = [], sums = [], most = [], least = [], free = [], form }: BoundMembers,
 ): readonly string[] {
-  const bound = [...pins, ...sums, ...most, ...least];
+  const bound = [...pins, ...sums, ...most, ...least, ...(form === undefined ? [] : [form.member])];
   const members = input === undefined ? [] : inputMembers(input);
   const paths = members.map(({ path }) => path);
   // The members of an object follow it.
@@ -133,20 +143,43 @@ function lengthFor(
 /** What each call must share with the source, and what may differ. */
 function boundsFor(
   source: ComparedCall,
-  { pins: own, sums, most = [], least = [], free: offered = [] }: GrantOffer,
+  { pins: own, sums, most = [], least = [], free: offered = [], form: offeredForm }: GrantOffer,
   wanted: GrantRequest,
   { digest, schemas }: { readonly digest: grantRows.Digester; readonly schemas: readonly Schemas[] },
-): Result<Pick<GrantBody, "free" | "least" | "most" | "pins">, Refusal> {
-  const pins = [...new Set([...own, ...wanted.pins])].toSorted();
-  const bound = [...pins, ...sums, ...most, ...least];
+): Result<Pick<GrantBody, "form" | "free" | "least" | "most" | "pins">, Refusal> {
+  const form = formFor(offeredForm, wanted.width);
+  const pins = [...new Set([...own.filter((pin) => pin !== form?.member), ...wanted.pins])].toSorted();
+  const bound = [...own, ...pins, ...sums, ...most, ...least];
   const [problem] = [
+    ...(form === undefined && (wanted.width ?? exact) !== exact ? [noWidth(wanted.width ?? "", offeredForm)] : []),
     ...wanted.pins.flatMap((member) => pinProblem(member, source, schemas)),
     ...wanted.free.flatMap((member) => freeProblem(member, source, schemas, bound)),
   ];
   if (problem !== undefined) return bad(refuse("grant-refused", problem));
   const free = [...new Set(wanted.free), ...offered.filter((member) => !pins.includes(member))].toSorted();
   const digests = pins.map((pin) => [pin, grantRows.pinDigest(pin, memberText(source, pin), digest)] as const);
-  return good({ free, least, most, pins: Object.fromEntries(digests) });
+  return good({ ...(form !== undefined && { form }), free, least, most, pins: Object.fromEntries(digests) });
+}
+
+/** The narrowest width: the command line is the same. */
+const exact = "same";
+
+function formFor(offer: FormOffer | undefined, width: string | undefined): GrantBody["form"] {
+  const found = offer?.widths.find(({ name }) => name === width);
+  return offer && found && { member: offer.member, width: found.name, digest: found.digest };
+}
+
+/** What each width of a grant covers, the narrowest first. */
+export function shownWidths({ member, widths }: FormOffer, source: ComparedCall): readonly WidthJson[] {
+  const text = memberOf(source, member);
+  if (typeof text !== "string") return [];
+  const wider = widths.map(({ name, open }) => ({ name, shown: formText(text, open) }));
+  return [{ name: exact, shown: text }, ...wider];
+}
+
+function noWidth(width: string, offer: FormOffer | undefined): string {
+  const known = [exact, ...(offer?.widths ?? []).map(({ name }) => name)].join(", ");
+  return `a grant from this call cannot have the width ${quote(width)}; it can have: ${known}`;
 }
 
 /** Why a person cannot pin a member. */

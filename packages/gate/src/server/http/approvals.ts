@@ -27,7 +27,7 @@ import {
   type Result,
 } from "../../../../core/src/wire/mod.ts";
 import type { DecisionRequest, VoteResult } from "../approvals/desk.ts";
-import { freeMembers } from "../approvals/grants.ts";
+import { freeMembers, shownWidths } from "../approvals/grants.ts";
 import type { SlicedRead } from "../admission/reads.ts";
 import type { ValidKey } from "../keys/keys.ts";
 import {
@@ -380,8 +380,10 @@ function amountsOf(
 /** What a grant made from the call may be at most; false if the rules permit none. */
 function offerOf({ asking: { grants } }: Approval, row: StoredRow | undefined): ApprovalDetailJson["grants_allowed"] {
   if (grants === undefined || row === undefined) return false;
-  const { at_most: ms, most = [], least = [], ...offer } = grants;
-  return { at_most_ms: ms, ...offer, most, least, free: freeMembers(grantRows.recordedCall(row), grants) };
+  const { at_most: ms, most = [], least = [], form, ...offer } = grants;
+  const source = grantRows.recordedCall(row);
+  const widths = form === undefined ? null : { member: form.member, widths: shownWidths(form, source) };
+  return { at_most_ms: ms, ...offer, most, least, free: freeMembers(source, grants), form: widths };
 }
 
 /** JSON text that is written as it is, so that numbers keep their characters. */

@@ -9,7 +9,7 @@ import { inPlace } from "./reading.ts";
 import { sendResult } from "./refusing.ts";
 import type { ReadCall, RouteCall } from "./route.ts";
 
-const grantMembers = ["until", "uses", "any_session", "pins", "free", "amounts"];
+const grantMembers = ["until", "uses", "any_session", "pins", "free", "width", "amounts"];
 const pinsMax = 32;
 
 /** Handles GET /grants: the grants in force, and those that need more people. */
@@ -103,6 +103,9 @@ function grantIn(members: JsonObject): GrantRequest {
   ].map((name) => members.get(name));
   if (until !== undefined && !isCount(until)) throw new BodyError('"until" must be milliseconds since the epoch');
   if (uses !== undefined && !isCount(uses)) throw new BodyError('"uses" must be a whole number from 1');
+  const width = members.get("width");
+  if (width !== undefined && typeof width !== "string")
+    throw new BodyError('"width" must be the name of a width, such as "texts": how far the command line may differ');
   const anySession = readFlag("any_session", members);
   const pinned = pathsIn(pins);
   if (pinned === undefined)
@@ -114,7 +117,7 @@ function grantIn(members: JsonObject): GrantRequest {
   const read = [...(amounts as JsonObject)].map(
     ([name, amount]) => [readPath(name) ?? name, amountOf(amount)] as const,
   );
-  return { until, uses, anySession, pins: pinned, free: freed, amounts: Object.fromEntries(read) };
+  return { until, uses, anySession, pins: pinned, free: freed, width, amounts: Object.fromEntries(read) };
 }
 
 function isCount(value: Json): value is number {
