@@ -133,7 +133,7 @@ await runShared("grants by form", [
       assert.equal(await verdict(other, "restart web"), "ALLOW");
       assert.equal(await verdict(other, "restart api"), "ESCALATE");
     },
-    defect: { within: "boundsFor", find: "pin !== form?.member", put: 'pin !== "input.command"' },
+    defect: { within: "formFor", find: "name === width", put: 'name !== "same"' },
   },
   {
     rule: "all other members and facts are the same, absent ones too, but those that the contract leaves free",
@@ -187,7 +187,7 @@ await runShared("grants by form", [
       assert.equal(json.grants_allowed, false);
       assert.equal((await grants(desk, "rm a.txt", {})).status, 422);
     },
-    defect: { within: "ApprovableCall.#widths", find: 'return "none"', put: "return []" },
+    defect: { within: "widthsOf", find: "return []", put: "void does" },
   },
   {
     rule: "a width that the call does not have is refused by its name",
@@ -199,7 +199,7 @@ await runShared("grants by form", [
       assert.equal((await grants(desk, "unlisted x", { width: "texts" })).status, 422, "an unlisted command");
       assert.equal((await grants(desk, "restart web", { width: 1 })).status, 400);
     },
-    defect: { within: "boundsFor", find: "(wanted.width ?? exact) !== exact", put: "false" },
+    defect: { within: "boundsFor", find: "width !== exact", put: "false" },
   },
   {
     rule: "another rule that asks ends what a grant by form covers",

@@ -40,6 +40,7 @@ export const samples: readonly Sample[] = [
   { file: "test/process/clients/clients.test.ts", variable: "CLIENT_RUNTIMES", rounds: 2, whole: 9 },
   { file: "test/process/agent/mcp-calls.test.ts", variable: "MCP_CALLS", rounds: 200, whole: 4000 },
   { file: "test/unit/commands/widths.test.ts", variable: "WIDTH_PAIRS", rounds: 1000, whole: 10_000 },
+  { file: "test/service/form-grants-model.test.ts", variable: "GRANT_ROUNDS", rounds: 40, whole: 500 },
   ...properties.map((file) => ({ file, variable: "PROPERTY_SHARE", rounds: 0.05, whole: 1 })),
 ];
 

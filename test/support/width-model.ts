@@ -4,6 +4,29 @@
  */
 import type { Dice } from "./campaign/random.ts";
 
+/** The table of commands that the drawn calls are for. */
+export const widthForms = `
+forms:
+  - { run: git push, words: [NAME ?, REF *], does: sends, reason: sends commits }
+  - { run: git push, marked: [--force, -f], does: [sends, destroys], reason: overwrites }
+  - { run: git show, options: [-n NUMBER, --author TEXT, -C enters FOLDER], words: [REF *], does: reads }
+  - { run: git commit, options: [-m | --message TEXT, -a, -F reads FILE], words: writes PATHSPEC *, does: [writes, runs] }
+  - { run: cat, words: reads FILE *, does: reads }
+  - { run: grep, options: [-n], words: [PATTERN, reads FILE +], does: reads }
+  - { run: npm run, words: TASK | all, does: runs }
+  - { run: timeout, words: [NUMBER, COMMAND], does: runs }
+  - { run: restart, words: [NAME, NUMBER ?], does: runs, verdict: ESCALATE, reason: restarts a service }
+  - { run: fetch, words: [URL, NAME ?], does: sends, reason: asks another machine }
+  - { run: run-code, words: [AWK], does: runs, verdict: ESCALATE, reason: runs code }
+  - { run: docker exec, does: runs, verdict: ESCALATE, reason: runs a command }
+  - { run: rm, words: writes FILE +, does: destroys, reason: deletes }
+  - { run: apply, does: writes, writes: unseen, reason: changes files that the patch names }
+  - { run: copy, words: [reads FILE, writes FILE], does: writes }
+  - { run: python, words: [reads LEAF], does: runs }
+  - { run: export, words: TEXT +, does: reads }
+  - { run: cd, words: enters FOLDER, does: reads }
+`;
+
 export type WidthName = "files" | "same" | "texts";
 
 type DrawnKind = "FILE" | "NAME" | "NUMBER" | "PATHSPEC" | "PATTERN" | "REF" | "TASK" | "TEXT";

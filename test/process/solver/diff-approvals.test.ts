@@ -30,6 +30,8 @@ interface Parts {
   readonly rules?: readonly string[];
   /** Replaces the rule `large`. */
   readonly large?: string;
+  /** A table of commands. */
+  readonly commands?: string;
 }
 
 function files(parts: Parts): readonly [mandate: string, contract: string] {
@@ -42,7 +44,7 @@ platform:
   required: [wallet, price]
   properties: { wallet: { type: string }, price: { type: number } }
 ${parts.subject === undefined ? "" : `subject: ${parts.subject}\n`}${line(parts.contract)}requires: platform.present
-tools:
+${parts.commands === undefined ? "" : `commands: ${parts.commands}\n`}tools:
   t:
     input:
       type: object
@@ -53,6 +55,16 @@ ${parts.tool === undefined ? "" : `    approval: ${parts.tool}\n`}    otherwise:
 rules:
 ${[large, ...(parts.rules ?? [])].map((rule) => `  - ${rule}\n`).join("")}`;
   return [`mandate: m\ncontracts: [c.yaml]\n${parts.mandate ?? ""}`, contract];
+}
+
+/** A rule about a command line, with grants. */
+function ofLine(grants: string): Parts {
+  const when = 'has(input.note) && commands(input.note, ".").verdict == "ESCALATE"';
+  const terms = `{ grants: { ${grants}, at_most: 1h, uses: 2 } }`;
+  return {
+    commands: "{ forms: [{ run: a, words: NAME, does: reads, verdict: ESCALATE, reason: asks }] }",
+    large: `{ rule: large, on: t, when: '${when}', verdict: ESCALATE, reason: large, approval: ${terms} }`,
+  };
 }
 
 const approval = (text: string | undefined): string => (text === undefined ? "" : `, approval: ${text}`);
@@ -102,6 +114,18 @@ const weaker: readonly (readonly [what: string, before: Parts, after: Parts, lin
     { rule: "{ grants: { at_most: 1h, uses: 2, pin: [input.usd] } }" },
     { rule: "{ grants: { at_most: 1h, uses: 2 } }" },
     ["c.large grants.pin: [input.usd] -> []"],
+  ],
+  [
+    "command lines of one form",
+    ofLine("pin: [input.usd]"),
+    ofLine("by: form"),
+    ["c.large grants.pin: [input.usd] -> []", "c.large grants.by: null -> form"],
+  ],
+  [
+    "a member more that grants leave free",
+    ofLine("by: form"),
+    ofLine("by: form, free: [input.usd]"),
+    ["c.large grants.free: [] -> [input.usd]"],
   ],
   ["a text more that is unbound", {}, { tool: "{ unbound: [input.note] }" }, ["unbound: [] -> [input.note]"]],
   ["a subject less", { subject: "[platform.wallet]" }, {}, ["subject: [platform.wallet] -> []"]],

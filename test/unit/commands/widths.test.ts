@@ -9,31 +9,11 @@ import { explainCommands } from "../../../packages/readers/src/tables.ts";
 import { EvaluationError } from "../../../packages/core/src/contract/function.ts";
 import { Dice } from "../../support/campaign/random.ts";
 import { printSeed, seedOf } from "../../support/random-test.ts";
-import { drawCall, drawLater, isOfForm, render, type WidthName } from "../../support/width-model.ts";
+import { drawCall, drawLater, isOfForm, render, widthForms, type WidthName } from "../../support/width-model.ts";
 import { compile, readReady } from "../../support/contract-kit.ts";
 import { start, tableOf } from "./kit.ts";
 
-const table = tableOf(`
-forms:
-  - { run: git push, words: [NAME ?, REF *], does: sends, reason: sends commits }
-  - { run: git push, marked: [--force, -f], does: [sends, destroys], reason: overwrites }
-  - { run: git show, options: [-n NUMBER, --author TEXT, -C enters FOLDER], words: [REF *], does: reads }
-  - { run: git commit, options: [-m | --message TEXT, -a, -F reads FILE], words: writes PATHSPEC *, does: [writes, runs] }
-  - { run: cat, words: reads FILE *, does: reads }
-  - { run: grep, options: [-n], words: [PATTERN, reads FILE +], does: reads }
-  - { run: npm run, words: TASK | all, does: runs }
-  - { run: timeout, words: [NUMBER, COMMAND], does: runs }
-  - { run: restart, words: [NAME, NUMBER ?], does: runs, verdict: ESCALATE, reason: restarts a service }
-  - { run: fetch, words: [URL, NAME ?], does: sends, reason: asks another machine }
-  - { run: run-code, words: [AWK], does: runs, verdict: ESCALATE, reason: runs code }
-  - { run: docker exec, does: runs, verdict: ESCALATE, reason: runs a command }
-  - { run: rm, words: writes FILE +, does: destroys, reason: deletes }
-  - { run: apply, does: writes, writes: unseen, reason: changes files that the patch names }
-  - { run: copy, words: [reads FILE, writes FILE], does: writes }
-  - { run: python, words: [reads LEAF], does: runs }
-  - { run: export, words: TEXT +, does: reads }
-  - { run: cd, words: enters FOLDER, does: reads }
-`);
+const table = tableOf(widthForms);
 
 /** The keys of a text's widths; none if the text is in doubt. */
 async function keysOf(

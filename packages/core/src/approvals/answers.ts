@@ -66,7 +66,7 @@ export interface SameCall extends Pick<ApprovalJson, "id" | "session_id" | "stat
 
 export interface GrantOfferJson extends Required<Omit<GrantOffer, "at_most" | "form">> {
   readonly at_most_ms: number;
-  /** The widths that a grant can have, the narrowest first; null if the rules permit no other command line. */
+  /** The widths that a grant can have, the narrowest first; null if the rules have no grants by form. */
   readonly form: { readonly member: string; readonly widths: readonly WidthJson[] } | null;
 }
 
@@ -82,7 +82,7 @@ export interface GrantJson
     Pick<Grant, "amounts" | "at" | "hash" | "key" | "source" | "spent" | "until" | "used" | "uses">,
     Pick<GrantOfferJson, "free" | "least" | "most" | "pins"> {
   readonly id: string;
-  /** Null if no command line may differ. `shown` is null after an erasure. */
+  /** Null if the rules have no grants by form. `shown` is null after an erasure. */
   readonly form: { readonly member: string; readonly width: string; readonly shown: string | null } | null;
   readonly status: "active" | "pending";
   readonly receipt: number;

@@ -35,17 +35,17 @@ export interface GrantOffer {
   readonly form?: FormOffer;
 }
 
-/** How far the command line of later calls may differ. Without a width it is among the pins. */
+/** How far the command line of later calls may differ. */
 export interface FormOffer {
   /** The member with the command line, such as `input.command`. */
   readonly member: string;
-  /** The narrowest first. */
+  /** The narrowest first: `same` is always there. */
   readonly widths: readonly OfferedForm[];
 }
 
 /** A width of a command line, without its text. */
 export interface OfferedForm {
-  /** `texts` or `files`. */
+  /** `same`, `texts` or `files`. */
   readonly name: string;
   /** A keyed digest of the form, in hex. */
   readonly digest: string;

@@ -33,7 +33,7 @@ export interface Grant {
    * the contract does not bind; and facts that may differ. Undefined in an old grant, whose calls may have any such member.
    */
   readonly free?: readonly string[];
-  /** The form that the command line of each call has; absent if no command line may differ. */
+  /** The form that the command line of each call has; absent if the rules have no grants by form. */
   readonly form?: GrantForm;
   readonly uses: number;
   /** Milliseconds since the epoch. */

@@ -78,8 +78,13 @@ export function addGrants(program: Command): void {
     .option("--amount <number>", "how much all its calls may add together; NAME=NUMBER if there are several", many, [])
     .option("--pin <member>", "a member of the input that must stay the same too, such as input.order", many, [])
     .option("--free <member>", "a member of the input that the call lacks and that later calls may have", many, [])
+    .option("--width <name>", "how far the command line may differ, as `approvals show` lists it (default: same)")
     .option("--any-session", "for every session of the key, not only that of the call", false)
-    .option("--preview", "only say how many of the last calls it would have covered", false)
+    .option(
+      "--preview",
+      "only say how many of the last calls it would have covered, in each width if you name none",
+      false,
+    )
     .action(calls(async () => (await import("../../../gate/src/cli/approvals/grants.ts")).createGrantCommand));
 
   addApproverOptions(

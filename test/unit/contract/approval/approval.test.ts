@@ -55,6 +55,33 @@ function errorOf(parts: Parts): string {
     .join("; ");
 }
 
+/** What is wrong with a rule about a command line. */
+function errorOfLine(when: string, grants: string): string {
+  const text = `contract: c
+platform: { type: object, required: [cwd], properties: { cwd: { type: string } } }
+commands: { forms: [{ run: a, words: NAME, does: reads, verdict: ESCALATE, reason: asks }] }
+let: { run: "commands(input.command, platform.cwd)" }
+tools:
+  sh:
+    input:
+      type: object
+      additionalProperties: false
+      required: [command, other]
+      properties: { command: { type: string, maxLength: 9 }, other: { type: string, maxLength: 9 } }
+    requires: platform.present
+    otherwise: ALLOW
+rules:
+  - rule: asks
+    on: sh
+    when: ${when}
+    verdict: ESCALATE
+    approval: { grants: { by: form, at_most: 1h, uses: 1${grants} } }
+    reason: it asks
+`;
+  const found = compileContracts([{ name: "c.yaml", text }]);
+  return found.ok ? "no error" : found.problem.map(({ code, message }) => `${code}: ${message}`).join("; ");
+}
+
 /** What an approval of the rule `large` needs. */
 function termsOf(policySet: PolicySet): object {
   const [route] = policySet.tools.get("pay")?.routes ?? [];
@@ -135,6 +162,15 @@ suite("`approval:` in a contract", () => {
     ["grants with another member", { rule: "approval: { grants: { at_most: 1h, uses: 1, for: 1 } }" }],
     ["grants that pin a fact", { rule: "approval: { grants: { at_most: 1h, uses: 1, pin: [platform.price] } }" }],
     ["grants that pin no member", { rule: "approval: { grants: { at_most: 1h, uses: 1, pin: [input.other] } }" }],
+    ["grants by something else", { rule: "approval: { grants: { by: day, at_most: 1h, uses: 1 } }" }],
+    [
+      "grants that free a member without a form",
+      { rule: "approval: { grants: { at_most: 1h, uses: 1, free: [input.memo] } }" },
+    ],
+    [
+      "grants by form of a rule that reads no command line",
+      { rule: "approval: { grants: { by: form, at_most: 1h, uses: 1 } }" },
+    ],
     [
       "grants beside a pinned counter",
       { rule: "approval: { pins: [counters.spent], grants: { at_most: 1h, uses: 1 } }" },
@@ -157,6 +193,21 @@ suite("`approval:` in a contract", () => {
     assert.deepEqual(terms?.grants, { atMostMs: 7_200_000, uses: 20, pin: ["input.memo"] });
     assert.equal(compiled({}).tools.get("pay")?.routes[0]?.rules[0]?.terms.grants, undefined);
   });
+
+  const lines: readonly (readonly [name: string, when: string, grants: string])[] = [
+    [
+      "two command lines in a rule with grants by form",
+      'run.verdict == "ESCALATE" && commands(input.other, ".").form == "a"',
+      "",
+    ],
+    ["another reading of the command line", 'run.verdict == "ESCALATE" && input.command.size() > 3', ""],
+    ["a command line that is free", 'run.verdict == "ESCALATE"', ", free: [input.command]"],
+    ["a free member that the tool does not have", 'run.verdict == "ESCALATE"', ", free: [input.none]"],
+    ["a free fact that the contract does not have", 'run.verdict == "ESCALATE"', ", free: [platform.none]"],
+    ["a command line with grants by form", 'run.verdict == "ESCALATE"', ", free: [input.other, platform.cwd]"],
+  ];
+  for (const [name, when, grants] of lines)
+    test(`a message about ${name}`, () => says(name, errorOfLine(when, grants)));
 
   test("`unbound` in a mandate is an error", () => {
     const text = "mandate: m\ncontracts: [c.yaml]\napproval: { unbound: [input.note] }\n";

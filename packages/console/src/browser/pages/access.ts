@@ -191,6 +191,12 @@ function GrantOf({ grant, mayRevoke, onChanged }: GrantProps): JSX.Element {
     Object.entries(amounts).map(([name, most]) =>
       el.p({ key: name }, el.code(h(Text, { of: name })), `: ${spent[name] ?? "0"} of ${most}`),
     ),
+    grant.form !== null &&
+      el.p(
+        h(Text, { of: grant.form.member }),
+        " of the form ",
+        el.code(h(Text, { of: grant.form.shown ?? "unknown" })),
+      ),
     h(GrantBounds, { of: { ...grant, sums: Object.keys(amounts) } }),
     mayRevoke &&
       el.p(

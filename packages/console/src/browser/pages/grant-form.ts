@@ -1,6 +1,7 @@
 import { h, type JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { ApprovalDetailJson, GrantOfferJson } from "../../../../core/src/approvals/mod.ts";
+import { widthWords } from "../../../../core/src/approvals/width-words.ts";
 import { el } from "../elements.ts";
 import { Button, Field, Tick } from "../fields.ts";
 import { ask, gateNow } from "../gate.ts";
@@ -18,6 +19,8 @@ export interface GrantFields {
   readonly free: string;
   readonly amounts: Readonly<Record<string, string>>;
   readonly anySession: boolean;
+  /** How far the command line may differ. */
+  readonly width: string;
 }
 
 interface GrantFormProps {
@@ -47,6 +50,7 @@ export function GrantForm({ approval, offer, fields, onChange }: GrantFormProps)
   return el.fieldset(
     { class: "grant" },
     el.legend("Let later calls like this one through"),
+    offer.form !== null && h(Widths, { approval, offer, fields, change }),
     h(Bounds, { approval, offer, fields, change }),
     h(Pins, { offer, fields, change }),
     el.p({ role: "status" }, preview),
@@ -62,6 +66,40 @@ interface FieldsProps {
   readonly offer: GrantOfferJson;
   readonly fields: GrantFields;
   readonly change: (more: Partial<GrantFields>) => void;
+}
+
+/** How far the command line of later calls may differ: the narrowest width first, each with what it would have let through. */
+function Widths({ approval, offer, fields, change }: FieldsProps & Pick<GrantFormProps, "approval">): JSX.Element {
+  const [covered, setCovered] = useState<Readonly<Record<string, string>>>({});
+  const widths = offer.form?.widths ?? [];
+  useEffect(() => {
+    const preview = async (): Promise<void> => {
+      for (const { name } of widths) {
+        const text = await previewText(approval, { ...fields, uses: String(offer.uses), width: name });
+        setCovered((known) => ({ ...known, [name]: text }));
+      }
+    };
+    void preview();
+  }, [approval.hash]);
+  return el.div(
+    { role: "radiogroup", "aria-label": "How far the command line of later calls may differ" },
+    widths.map(({ name, shown }) =>
+      el.p(
+        { key: name, class: "check" },
+        el.label(
+          el.input({
+            type: "radio",
+            name: "grant-width",
+            checked: fields.width === name,
+            onChange: () => change({ width: name }),
+          }),
+          ` ${widthWords[name] ?? name}: `,
+          el.code(h(Text, { of: shown })),
+        ),
+        el.span({ class: "quiet" }, " ", covered[name] ?? ""),
+      ),
+    ),
+  );
 }
 
 function Bounds({
@@ -128,7 +166,7 @@ function Pins({ offer, fields, change }: FieldsProps): JSX.Element {
 
 function firstFields({ at_most_ms: most, free }: GrantOfferJson): GrantFields {
   const minutes = String(Math.min(60, Math.floor(most / minuteMs)));
-  return { minutes, uses: "", pins: new Set(free), free: "", amounts: {}, anySession: false };
+  return { minutes, uses: "", pins: new Set(free), free: "", amounts: {}, anySession: false, width: "same" };
 }
 
 async function previewText({ id, hash }: ApprovalDetailJson, fields: GrantFields): Promise<string> {
@@ -144,7 +182,7 @@ async function previewText({ id, hash }: ApprovalDetailJson, fields: GrantFields
 }
 
 /** The JSON text of the grant's members, or a sentence about what is missing. */
-export function readGrantForm({ minutes, uses, pins, free, amounts, anySession }: GrantFields): string {
+export function readGrantForm({ minutes, uses, pins, free, amounts, anySession, width }: GrantFields): string {
   if (!/^[1-9][0-9]{0,5}$/.test(minutes)) return "Say for how many minutes the grant is valid.";
   if (!/^[1-9][0-9]{0,5}$/.test(uses)) return "Say how many calls the grant lets through.";
   for (const [name, text] of Object.entries(amounts))
@@ -157,6 +195,7 @@ export function readGrantForm({ minutes, uses, pins, free, amounts, anySession }
     until,
     uses: Number(uses),
     any_session: anySession,
+    width,
     pins: [...pins],
     free: freed.filter((name) => name !== ""),
   });

@@ -56,8 +56,8 @@ interface GrantNeeds extends Omit<GrantTerms, "form">, ReturnType<typeof addedMe
 interface GrantForm {
   /** Such as `input.command`. */
   readonly member: string;
-  /** What reads it; undefined if two expressions do, so that it may not differ. */
-  readonly line: CallCore | undefined;
+  /** What reads it. */
+  readonly line: CallCore;
   /** Members and facts that may differ. */
   readonly free: readonly string[];
 }
@@ -100,16 +100,19 @@ export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softene
   const bounds = new Map<string, Bound>();
   for (const [path, bound] of causes.flatMap((cause) => [...cause.bounds]))
     if (!isAmong(path, requirement.grants.form?.free ?? [])) bounds.set(path, mergedBound(bounds.get(path), bound));
-  const form = requirement.grants.form && formOf(causes, bounds, requirement.grants.form.free);
+  const { form: terms } = requirement.grants;
+  const form = terms && formOf(causes, bounds, terms.free);
+  if (terms !== undefined && form === undefined) return { ...requirement, grants: undefined, free };
   return { ...requirement, grants: { ...requirement.grants, ...addedMembers(plan), bounds, form }, free };
 }
 
+/** Undefined if two expressions read a command line: they may have two tables. */
 function formOf(causes: readonly Cause[], bounds: Cause["bounds"], free: readonly string[]): GrantForm | undefined {
   const lines = new Map(causes.flatMap((cause) => cause.lines).map((line) => [placeOf(line), line]));
   const [line] = lines.values();
   const member = line && commandLineOf(line);
-  if (member === undefined) return undefined;
-  return { member, line: lines.size === 1 && bounds.get(member) === "form" ? line : undefined, free };
+  if (line === undefined || member === undefined || lines.size > 1) return undefined;
+  return bounds.get(member) === "form" ? { member, line, free } : undefined;
 }
 
 /** All uses of a `let:` share it. */

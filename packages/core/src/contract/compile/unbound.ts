@@ -70,8 +70,6 @@ function pinnedMembers(routes: ToolPlan["routes"], input: RecordType, report: Re
             span,
             `\`${member}\` is not a member of the tool's input, so no grant can leave it free`,
           );
-        if (root !== "input" && root !== "platform")
-          report.add("approval", span, `\`${member}\` is neither a member of the input nor a fact`);
       }
       for (const pin of pins) {
         const [root, ...path] = pathNames(pin) ?? [];

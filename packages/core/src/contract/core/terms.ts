@@ -1,4 +1,4 @@
-import { isPartOf } from "../../wire/mod.ts";
+import { isAmong } from "../../wire/mod.ts";
 
 const minuteMs = 60_000;
 
@@ -81,21 +81,20 @@ export function combineTerms(terms: readonly ApprovalTerms[]): CombinedTerms {
 function strictestGrants(all: readonly (GrantTerms | undefined)[]): GrantTerms | undefined {
   const grants = all.filter((each) => each !== undefined);
   if (grants.length === 0 || grants.length < all.length) return undefined;
+  const forms = grants.map(({ form }) => form).filter((form) => form !== undefined);
+  // What one rule binds, another would leave free.
+  if (forms.length > 0 && forms.length < grants.length) return undefined;
   return {
     atMostMs: Math.min(...grants.map(({ atMostMs }) => atMostMs)),
     uses: Math.min(...grants.map(({ uses }) => uses)),
     pin: [...new Set(grants.flatMap(({ pin }) => pin))].toSorted(),
-    ...strictestForm(grants),
+    ...(forms.length > 0 && { form: { free: commonMembers(forms.map(({ free }) => free)) } }),
   };
 }
 
-/** Only if all causes permit forms. What one of them binds is bound. */
-function strictestForm(all: readonly GrantTerms[]): Pick<GrantTerms, "form"> {
-  const [first, ...others] = all.map(({ form }) => form);
-  if (first === undefined || others.includes(undefined)) return {};
-  const isFreeInAll = (member: string): boolean =>
-    others.every((form) => form?.free.some((each) => isPartOf(member, each)) === true);
-  return { form: { free: first.free.filter(isFreeInAll) } };
+/** Those members that are in each list, or below one of it. */
+function commonMembers([first = [], ...others]: readonly (readonly string[])[]): readonly string[] {
+  return first.filter((member) => others.every((list) => isAmong(member, list)));
 }
 
 /** The counters that terms pin, by full name. */

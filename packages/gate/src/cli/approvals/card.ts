@@ -1,3 +1,4 @@
+import { widthWords, type WidthJson } from "../../../../core/src/approvals/mod.ts";
 import { Decimal, misreadAs, visible, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
 
 /**
@@ -53,4 +54,9 @@ export function boundLines(
     ...part("at least as in this call", namesOf("least")),
     `  free: ${namesOf("free").map(visible).join(", ") || "nothing"}`,
   ];
+}
+
+/** A width of a command line: its name, what it means, and the command line with kinds for the words that may differ. */
+export function widthLines({ name, shown }: WidthJson): readonly string[] {
+  return [`  ${visible(name).padEnd(6)} ${widthWords[name] ?? ""}`, `    ${visible(shown)}`];
 }

@@ -1,3 +1,4 @@
+import type { WidthJson } from "../../../../core/src/approvals/mod.ts";
 import { readJson, visible, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
 import {
   requireAccepted,
@@ -8,7 +9,7 @@ import {
   type OperatorOptions,
 } from "../operator.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
-import { boundLines, cardLines, shownText } from "./card.ts";
+import { boundLines, cardLines, shownText, widthLines } from "./card.ts";
 
 export interface ListOptions extends OperatorOptions {
   readonly state?: string;
@@ -128,7 +129,19 @@ function offerLines(offer: Json | undefined): readonly string[] {
     "What a grant from it may be (svc-gate grants create)",
     `  at most ${Number(of.get("at_most_ms")) / 60_000} minutes and ${wordOf(of.get("uses"))} uses`,
     ...boundLines((bound) => ((of.get(bound) ?? []) as readonly Json[]).map(wordOf)),
+    ...formLines(of.get("form")),
   ];
+}
+
+/** The widths that a grant can have. */
+function formLines(form: Json | undefined): readonly string[] {
+  const widths = form instanceof Map ? (((form as JsonObject).get("widths") ?? []) as readonly JsonObject[]) : [];
+  if (widths.length === 0) return [];
+  const read = (width: JsonObject): WidthJson => ({
+    name: wordOf(width.get("name")),
+    shown: wordOf(width.get("shown")),
+  });
+  return ["", "How far the command line of later calls may differ (--width)", ...widths.map(read).flatMap(widthLines)];
 }
 
 function decisionLine(decision: JsonObject): string {

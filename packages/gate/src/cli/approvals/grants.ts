@@ -1,4 +1,4 @@
-import type { GrantJson } from "../../../../core/src/approvals/mod.ts";
+import type { GrantJson, GrantOfferJson } from "../../../../core/src/approvals/mod.ts";
 import { lengthMs } from "../../server/mod.ts";
 import { visible } from "../../../../core/src/wire/mod.ts";
 import {
@@ -6,11 +6,12 @@ import {
   withGateFor,
   refusalOf,
   tenantPath,
+  type GateAnswer,
   type GateDoor,
   type OperatorOptions,
 } from "../operator.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
-import { boundLines, shownText } from "./card.ts";
+import { boundLines, shownText, widthLines } from "./card.ts";
 
 export interface CreateGrantOptions extends OperatorOptions {
   readonly amount: readonly string[];
@@ -20,6 +21,7 @@ export interface CreateGrantOptions extends OperatorOptions {
   readonly pin: readonly string[];
   readonly preview: boolean;
   readonly uses?: string;
+  readonly width?: string;
 }
 
 /** `svc-gate grants list` */
@@ -42,8 +44,13 @@ function describeGrant(grant: GrantJson): readonly string[] {
     `  ${shownText(grant.tool_name)} by ${visible(key)} in ${isAny ? "every session" : "one session"}, for ${list(rules)}`,
     `  used ${grant.used} of ${grant.uses} times, until ${new Date(grant.until).toISOString()}`,
     ...Object.entries(amounts).map(([name, most]) => `  ${visible(name)}: ${spent[name] ?? "0"} of ${most}`),
+    ...(grant.form === null ? [] : [formLine(grant.form)]),
     ...boundLines((bound) => (bound === "sums" ? Object.keys(amounts) : grant[bound])),
   ];
+}
+
+function formLine({ member, width, shown }: NonNullable<GrantJson["form"]>): string {
+  return `  ${visible(member)} of the form: ${shown === null ? `not known any more (${width})` : visible(shown)}`;
 }
 
 /** `svc-gate grants create` */
@@ -52,24 +59,33 @@ export function createGrantCommand(id: string, options: CreateGrantOptions): Pro
     const shown = requireAccepted(
       await gate.ask("GET", `${tenantPath(options.tenant)}/approvals/${encodeURIComponent(id)}`),
     );
-    const { uses, pin, free, anySession, preview } = options;
-    const answer = await gate.ask("POST", pathOf(options), {
+    const { uses, pin, free, anySession, preview, width } = options;
+    const offer = offerIn(shown["grants_allowed"]);
+    const wanted = {
       approval: id,
       hash: String(shown["hash"]),
-      amounts: amountsOf(options.amount, shown["grants_allowed"]),
+      amounts: amountsOf(options.amount, offer.sums ?? []),
       pins: pin,
       free,
       any_session: anySession,
       ...(uses !== undefined && { uses: Number(uses) }),
       ...(options.for !== undefined && { until: Date.now() + lengthOf(options.for) }),
       ...(preview && { preview }),
-    });
-    if (answer.status !== 200 && answer.status !== 201) throw new BadInput(refusalOf(answer));
-    if (options.json) return { exitCode: 0, text: answer.text ?? "", forPrograms: true };
-    if (preview) {
-      const { covers, of } = answer.body;
-      return { exitCode: 0, text: `would have covered ${String(covers)} of the last ${String(of)} calls` };
+    };
+    const send = async (own: string | undefined): Promise<GateAnswer> => {
+      const answer = await gate.ask("POST", pathOf(options), { ...wanted, ...(own !== undefined && { width: own }) });
+      if (answer.status === 200 || answer.status === 201) return answer;
+      throw new BadInput(refusalOf(answer));
+    };
+    const { widths = [] } = offer.form ?? {};
+    if (preview && width === undefined && widths.length > 1 && !options.json) {
+      const lines: string[] = [];
+      for (const each of widths) lines.push(...widthLines(each), `    ${coveredText(await send(each.name))}`);
+      return { exitCode: 0, text: lines.join("\n") };
     }
+    const answer = await send(width);
+    if (options.json) return { exitCode: 0, text: answer.text ?? "", forPrograms: true };
+    if (preview) return { exitCode: 0, text: coveredText(answer) };
     const made = (await grantsOf(gate, options)).filter((grant) => grant.id === answer.body["id"]);
     const waits =
       shown.status === "pending" ? ["the call itself still waits: `svc-gate approvals approve` lets it run"] : [];
@@ -77,9 +93,17 @@ export function createGrantCommand(id: string, options: CreateGrantOptions): Pro
   });
 }
 
+/** What the gate offers; nothing if the rules permit no grant. */
+function offerIn(allowed: unknown): Partial<GrantOfferJson> {
+  return Object(allowed) as Partial<GrantOfferJson>;
+}
+
+function coveredText({ body: { covers, of } }: GateAnswer): string {
+  return `would have covered ${String(covers)} of the last ${String(of)} calls`;
+}
+
 /** Reads `--amount 500`, or `--amount input.usd=500` if there are several numbers. */
-function amountsOf(written: readonly string[], allowed: unknown): Readonly<Record<string, number>> {
-  const { sums = [] } = Object(allowed) as { readonly sums?: readonly string[] };
+function amountsOf(written: readonly string[], sums: readonly string[]): Readonly<Record<string, number>> {
   return Object.fromEntries(
     written.map((text) => {
       const at = text.lastIndexOf("=");

@@ -143,11 +143,11 @@ export class ApprovableCall {
   ): Pick<ApprovalRequest, "grants"> {
     const { subject = [], unbound: notBound = [] } = this.#plan.prepared.plan ?? {};
     const widths = form && this.#widths(form);
-    if (widths === "none") return {};
+    if (widths?.length === 0) return {};
     const pick = (as: Bound): readonly string[] =>
       [...bounds.keys()].filter((path) => bounds.get(path) === as).toSorted();
     const unbound = [...new Set([...notBound, ...(form?.free ?? [])])];
-    const same = [...subject, ...pick("same"), ...pick("form"), ...(form === undefined ? [] : this.#members(unbound))];
+    const same = [...subject, ...pick("same"), ...(form === undefined ? pick("form") : this.#members(form, unbound))];
     const pins = [
       ...new Set([...pin, ...facts, ...others, ...same.filter((path) => !isAmong(path, form?.free ?? []))]),
       ...pick("present").map(presenceOf),
@@ -171,20 +171,18 @@ export class ApprovableCall {
     return { grants };
   }
 
-  /** How far the command line of later calls may differ; `none` if none of them may come again without a person. */
-  #widths({ line }: GrantForm): FormOffer["widths"] | "none" {
-    if (line === undefined) return [];
-    const widths = widthsOfCall(this.#plan.prepared, this.#plan.now, line);
-    if (widths.length === 0) return "none";
+  /** How far the command line of later calls may differ; empty if it may not come again without a person. */
+  #widths({ line }: GrantForm): FormOffer["widths"] {
     const digest = (text: string): string => this.#transaction.digest(text);
-    return widths
-      .filter(({ open }) => open.length > 0)
-      .map(({ name, open, key }) => ({ name, digest: grantRows.formDigest(key, digest), open }));
+    return widthsOfCall(this.#plan.prepared, this.#plan.now, line).map(({ name, open, key }) => {
+      return { name, digest: grantRows.formDigest(key, digest), open };
+    });
   }
 
-  /** All that the call has, without what is free. */
-  #members(free: readonly string[]): readonly string[] {
+  /** All that the call has, without what is free and without the command line. */
+  #members({ member }: GrantForm, unbound: readonly string[]): readonly string[] {
     const { toolInput, platformState } = this.request;
+    const free = [...unbound, member];
     const facts = platformState === null ? [] : boundMembers(platformState, "platform", free);
     return [...boundMembers(toolInput, "input", free), ...facts, presenceOf("platform")];
   }

@@ -147,11 +147,12 @@ function boundsFor(
   wanted: GrantRequest,
   { digest, schemas }: { readonly digest: grantRows.Digester; readonly schemas: readonly Schemas[] },
 ): Result<Pick<GrantBody, "form" | "free" | "least" | "most" | "pins">, Refusal> {
-  const form = formFor(offeredForm, wanted.width);
-  const pins = [...new Set([...own.filter((pin) => pin !== form?.member), ...wanted.pins])].toSorted();
-  const bound = [...own, ...pins, ...sums, ...most, ...least];
+  const { width = exact } = wanted;
+  const form = formFor(offeredForm, width);
+  const pins = [...new Set([...own, ...wanted.pins])].toSorted();
+  const bound = [...pins, ...sums, ...most, ...least, ...(form === undefined ? [] : [form.member])];
   const [problem] = [
-    ...(form === undefined && (wanted.width ?? exact) !== exact ? [noWidth(wanted.width ?? "", offeredForm)] : []),
+    ...(form === undefined && width !== exact ? [noWidth(width, offeredForm)] : []),
     ...wanted.pins.flatMap((member) => pinProblem(member, source, schemas)),
     ...wanted.free.flatMap((member) => freeProblem(member, source, schemas, bound)),
   ];
@@ -164,7 +165,7 @@ function boundsFor(
 /** The narrowest width: the command line is the same. */
 const exact = "same";
 
-function formFor(offer: FormOffer | undefined, width: string | undefined): GrantBody["form"] {
+function formFor(offer: FormOffer | undefined, width: string): GrantBody["form"] {
   const found = offer?.widths.find(({ name }) => name === width);
   return offer && found && { member: offer.member, width: found.name, digest: found.digest };
 }
@@ -173,12 +174,11 @@ function formFor(offer: FormOffer | undefined, width: string | undefined): Grant
 export function shownWidths({ member, widths }: FormOffer, source: ComparedCall): readonly WidthJson[] {
   const text = memberOf(source, member);
   if (typeof text !== "string") return [];
-  const wider = widths.map(({ name, open }) => ({ name, shown: formText(text, open) }));
-  return [{ name: exact, shown: text }, ...wider];
+  return widths.map(({ name, open }) => ({ name, shown: formText(text, open) }));
 }
 
 function noWidth(width: string, offer: FormOffer | undefined): string {
-  const known = [exact, ...(offer?.widths ?? []).map(({ name }) => name)].join(", ");
+  const known = (offer?.widths ?? [{ name: exact }]).map(({ name }) => name).join(", ");
   return `a grant from this call cannot have the width ${quote(width)}; it can have: ${known}`;
 }
 

@@ -183,7 +183,16 @@ function grantParts(before: GrantSettings | undefined, after: GrantSettings | un
     lengthPart("grants.at_most", a.atMostMs, b.atMostMs),
     ["grants.uses", a.uses, b.uses, order(a.uses, b.uses)],
     ["grants.pin", a.pin, b.pin, moreIs("stricter", a.pin, b.pin)],
+    ...formParts(a.form, b.form),
   ];
+}
+
+/** A rule that lets command lines differ is weaker. Without a form the line is the same, but other members may differ. */
+function formParts(before: GrantSettings["form"], after: GrantSettings["form"]): readonly PartComparison[] {
+  if (before === undefined && after === undefined) return [];
+  if (before === undefined || after === undefined)
+    return [["grants.by", before ? "form" : null, after ? "form" : null, before === undefined ? "weaker" : "changed"]];
+  return [["grants.free", before.free, after.free, moreIs("weaker", before.free, after.free)]];
 }
 
 type GrantSettings = NonNullable<RuleTerms["terms"]["grants"]>;
