@@ -116,12 +116,6 @@ const weaker: readonly (readonly [what: string, before: Parts, after: Parts, lin
     ["c.large grants.pin: [input.usd] -> []"],
   ],
   [
-    "command lines of one form",
-    ofLine("pin: [input.usd]"),
-    ofLine("by: form"),
-    ["c.large grants.pin: [input.usd] -> []", "c.large grants.by: null -> form"],
-  ],
-  [
     "a member more that grants leave free",
     ofLine("by: form"),
     ofLine("by: form, free: [input.usd]"),
@@ -227,6 +221,18 @@ suite("what approvals need, compared", () => {
       assert.deepEqual([found.answer, found.approvals], ["equivalent", []]);
     });
   }
+
+  test("grants by form are neither weaker nor stricter than grants that bind the command line", async () => {
+    for (const [before, after] of [
+      ["pin: []", "by: form"],
+      ["by: form", "pin: []"],
+    ] as const) {
+      const found = await compared(ofLine(before), ofLine(after));
+      const isForm = after === "by: form";
+      assert.equal(found.answer, "changed");
+      assert.deepEqual(linesOf(found, "changed"), [`c.large grants by form: ${!isForm} -> ${isForm}`]);
+    }
+  });
 
   test("a change that is weaker in one part and stricter in another is named, and the tool is changed", async () => {
     const found = await compared({ rule: "{ of: 2 }" }, { rule: "{ batch: false }" });

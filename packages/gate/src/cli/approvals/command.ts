@@ -127,10 +127,15 @@ function offerLines(offer: Json | undefined): readonly string[] {
   return [
     "",
     "What a grant from it may be (svc-gate grants create)",
-    `  at most ${Number(of.get("at_most_ms")) / 60_000} minutes and ${wordOf(of.get("uses"))} uses`,
+    `  at most ${lengthText(Number(of.get("at_most_ms")))} and ${wordOf(of.get("uses"))} uses`,
     ...boundLines((bound) => ((of.get(bound) ?? []) as readonly Json[]).map(wordOf)),
     ...formLines(of.get("form")),
   ];
+}
+
+function lengthText(ms: number): string {
+  const [minutes, days] = [ms / 60_000, ms / 86_400_000];
+  return Number.isInteger(days) ? `${days} days` : `${minutes} minutes`;
 }
 
 /** The widths that a grant can have. */

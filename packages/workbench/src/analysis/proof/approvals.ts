@@ -187,12 +187,13 @@ function grantParts(before: GrantSettings | undefined, after: GrantSettings | un
   ];
 }
 
-/** A rule that lets command lines differ is weaker. Without a form the line is the same, but other members may differ. */
+/** With a form, the command line may differ; without one, other members may. So neither is stricter. */
 function formParts(before: GrantSettings["form"], after: GrantSettings["form"]): readonly PartComparison[] {
-  if (before === undefined && after === undefined) return [];
-  if (before === undefined || after === undefined)
-    return [["grants.by", before ? "form" : null, after ? "form" : null, before === undefined ? "weaker" : "changed"]];
-  return [["grants.free", before.free, after.free, moreIs("weaker", before.free, after.free)]];
+  const [a, b] = [before?.free ?? [], after?.free ?? []];
+  return [
+    ["grants by form", before !== undefined, after !== undefined, "changed"],
+    ["grants.free", a, b, moreIs("weaker", a, b)],
+  ];
 }
 
 type GrantSettings = NonNullable<RuleTerms["terms"]["grants"]>;
