@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { measureCpu } from "./approvals/cpu.ts";
+import { measureGrants } from "./approvals/grants.ts";
 import { measureReservations } from "./approvals/holds.ts";
 import { measureSteps } from "./approvals/steps.ts";
 import { measureVerify } from "./approvals/verify.ts";
@@ -16,6 +17,7 @@ const parts: Readonly<Record<string, (folder: string) => Promise<Measures>>> = {
   holds: (folder) => measureReservations(folder, sized("BENCH_HOLDS", 10_000)),
   waiters: (folder) => measureWaiters(folder, sized("BENCH_WAITERS", 1000), 5),
   verify: (folder) => measureVerify(folder, sized("BENCH_ROWS", 16_000)),
+  grants: (folder) => measureGrants(folder, sized("BENCH_USES", 10_000)),
   cpu: (folder) => measureCpu(folder, sized("BENCH_ROUNDS", 30)),
 };
 

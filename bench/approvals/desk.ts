@@ -6,10 +6,22 @@ import { Line, overLines, type Heard } from "./line.ts";
 /** The first key of a measured gate, which may ask for checks. */
 export const agent = "bench-key-bench-key-bench-key";
 
-/** Payments of wallets. A person decides the large ones, and a budget counts what waits. */
+/** Payments of wallets. A person decides the large ones, and a budget counts what waits. Beside them, commands. */
 const contract = `contract: bench
 platform: { type: object, required: [wallet], properties: { wallet: { type: string } } }
+commands:
+  forms:
+    - { run: restart|publish, words: NAME, does: runs, verdict: ESCALATE, reason: it waits }
+    - { run: show, words: NAME, does: reads }
+let: { run: 'commands(input.command, "/srv")' }
 tools:
+  shell:
+    input:
+      type: object
+      additionalProperties: false
+      required: [command]
+      properties: { command: { type: string, maxLength: 1000 } }
+    otherwise: ALLOW
   pay.send:
     input:
       type: object
@@ -23,6 +35,12 @@ counters:
 rules:
   - { rule: budget, on: [pay.send], when: counters.spent + input.amount > 1e12, verdict: BLOCK, reason: "the budget is used" }
   - { rule: large, on: [pay.send], when: input.amount > 1000, verdict: ESCALATE, reason: "{input.amount} is a large payment" }
+  - rule: asks
+    on: [shell]
+    when: run.verdict == "ESCALATE"
+    verdict: ESCALATE
+    approval: { grants: { by: form, at_most: 14d, uses: 10000 } }
+    reason: it waits
 `;
 
 /** As many approvals may be open as a mandate can permit. A session has at most a quarter of its key's room. */
@@ -115,6 +133,12 @@ export class Desk {
     return expected(await this.line.ask(`/approvals/${id}/approve`, this.#person, JSON.stringify({ hash })), [200]);
   }
 
+  /** Makes a grant from a call that waits. */
+  async grant({ id, hash }: Parked, terms: object): Promise<Heard> {
+    const body = JSON.stringify({ approval: id, hash, ...terms });
+    return expected(await this.line.ask("/grants", this.#person, body), [201]);
+  }
+
   /** Ends the gate's process, so that its ledger can be read. */
   async stop(): Promise<void> {
     for (const line of this.lines) line.close();
@@ -155,6 +179,10 @@ export function callText({ wallet, amount, session, approval }: Call): string {
     platform_state: { wallet },
     ...(approval !== undefined && { approval: { id: approval } }),
   });
+}
+
+export function commandText(command: string): string {
+  return JSON.stringify({ tool_name: "shell", tool_input: { command }, session_id: "commands" });
 }
 
 /** Large payments, each in its own session: only the first call of a session may use the last quarter of a key's room. */

@@ -35,7 +35,7 @@ tools:
       properties:
         command: { type: string, maxLength: 4096 }
         description: { type: string }
-        timeout: { type: number }
+        limit: { type: number }
         background: { type: boolean }
         more: {}
     requires: platform.present
@@ -45,7 +45,7 @@ rules:
     on: bash
     when: run.verdict != "BLOCK"
     verdict: ESCALATE
-    approval: { grants: { by: form, at_most: 14d, uses: 10000, free: [input.timeout] } }
+    approval: { grants: { by: form, at_most: 14d, uses: 10000, free: [input.limit] } }
     reason: "{run.reason}"
 `;
 const mandate = `mandate: m
@@ -63,7 +63,7 @@ interface WholeCall {
 }
 
 function drawWhole(dice: Dice, round: number): WholeCall {
-  const input = dice.oneOf([{}, {}, { timeout: 5 }, { background: true }, { more: { a: 1 } }, { description: "x" }]);
+  const input = dice.oneOf([{}, {}, { limit: 5 }, { background: true }, { more: { a: 1 } }, { description: "x" }]);
   return { line: drawCall(dice), input, platform: { cwd: "/srv/app" }, session: `s${round}` };
 }
 
@@ -72,7 +72,7 @@ function drawChange(whole: WholeCall, dice: Dice): WholeCall {
   const line = drawLater(whole.line, dice);
   if (dice.roll() < 0.7) return { ...whole, line };
   return dice.oneOf([
-    { ...whole, line, input: { ...input, timeout: 9 } },
+    { ...whole, line, input: { ...input, limit: 9 } },
     { ...whole, line, input: { ...input, description: "y" } },
     { ...whole, line, input: { ...input, background: true } },
     { ...whole, line, input: { ...input, background: undefined } },
@@ -97,7 +97,7 @@ interface MadeGrant {
 
 /** May the grant cover the call? */
 function mayCover({ source, width, anySession }: MadeGrant, later: WholeCall): boolean {
-  const rest = ({ input: { timeout: _timeout, description: _description, ...input }, platform }: WholeCall): string =>
+  const rest = ({ input: { limit: _limit, description: _description, ...input }, platform }: WholeCall): string =>
     JSON.stringify([input, platform]);
   const isSameSession = anySession || source.session === later.session;
   return isSameSession && rest(source) === rest(later) && isOfForm(source.line, later.line, width);

@@ -29,7 +29,7 @@ tools:
       properties:
         command: { type: string, maxLength: 4096 }
         description: { type: string }
-        timeout: { type: number }
+        limit: { type: number }
         background: { type: boolean }
         more: {}
     requires: platform.present
@@ -39,7 +39,7 @@ rules:
     on: bash
     when: run.verdict == "ESCALATE"
     verdict: ESCALATE
-    approval: { grants: { by: form, at_most: 14d, uses: 10000, free: [input.timeout] } }
+    approval: { grants: { by: form, at_most: 14d, uses: 10000, free: [input.limit] } }
     reason: "{run.reason}"
   - { rule: night, on: bash, when: platform.?user.orValue("") == "night", verdict: ESCALATE, reason: nobody is there }
 `;
@@ -139,13 +139,13 @@ await runShared("grants by form", [
     rule: "all other members and facts are the same, absent ones too, but those that the contract leaves free",
     options,
     run: async (desk, other) => {
-      const own = { input: { description: "a", timeout: 5, more: { a: 1 } } };
+      const own = { input: { description: "a", limit: 5, more: { a: 1 } } };
       const made = await grants(desk, "restart web", { width: "texts" }, own);
       assert.equal(made.status, 201, made.text);
-      assert.deepEqual(made.json.free, ["input.description", "input.timeout"]);
+      assert.deepEqual(made.json.free, ["input.description", "input.limit"]);
       const answer = (input: Input, platform: Input = {}): Promise<string> =>
         verdict(other, "restart api", { input: { ...own.input, ...input }, platform });
-      assert.equal(await answer({ description: "b", timeout: 6 }), "ALLOW");
+      assert.equal(await answer({ description: "b", limit: 6 }), "ALLOW");
       assert.equal(await verdict(other, "restart api", { input: { more: { a: 1 } } }), "ALLOW", "free ones are absent");
       for (const [input, platform] of [
         [{ background: true }, {}],

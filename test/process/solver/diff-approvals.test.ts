@@ -223,12 +223,12 @@ suite("what approvals need, compared", () => {
   }
 
   test("grants by form are neither weaker nor stricter than grants that bind the command line", async () => {
-    for (const [before, after] of [
+    for (const [old, now] of [
       ["pin: []", "by: form"],
       ["by: form", "pin: []"],
     ] as const) {
-      const found = await compared(ofLine(before), ofLine(after));
-      const isForm = after === "by: form";
+      const found = await compared(ofLine(old), ofLine(now));
+      const isForm = now === "by: form";
       assert.equal(found.answer, "changed");
       assert.deepEqual(linesOf(found, "changed"), [`c.large grants by form: ${!isForm} -> ${isForm}`]);
     }

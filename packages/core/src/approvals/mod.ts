@@ -14,4 +14,3 @@ export * from "./grant.ts";
 export * from "./judge.ts";
 export * from "./quorum.ts";
 export * from "./stop.ts";
-export { widthWords } from "./width-words.ts";

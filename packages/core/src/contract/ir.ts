@@ -9,7 +9,6 @@ export type { KeyPart } from "./compile/keys.ts";
 export { diagnosticCodes } from "./text/diagnostic-codes.ts";
 export { documentKeys } from "./text/document-keys.ts";
 export { compileExpression } from "./compile/expression.ts";
-export type { Bound } from "./compile/bounds.ts";
 export type { Cause } from "./compile/causes.ts";
 export { isNumber, memberPath, readMembers } from "./compile/reads.ts";
 export type { Requirement, Route, Rule, ToolPlan } from "./compile/compile-tool.ts";

@@ -13,3 +13,10 @@ export function closedParts(text: string, words: readonly OpenWord[]): readonly 
   const ends = [0, ...words.map(([, to]) => to)];
   return ends.map((end, at) => text.slice(end, words[at]?.[0]));
 }
+
+/** What each width of a grant by form means, for people. */
+export const widthWords: Readonly<Record<string, string>> = {
+  same: "exactly this command line",
+  texts: "also with other texts, numbers and names",
+  files: "also with other files that it reads, below the folder",
+};

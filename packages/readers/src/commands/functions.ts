@@ -21,7 +21,18 @@ const reader = library("the shell parser", async () => {
 
 const texts = listType(string, textMax);
 
-function bindTable(table: CommandTable): ReturnType<NonNullable<ContractFunction["bindCommands"]>> {
+type BoundTable = ReturnType<NonNullable<ContractFunction["bindCommands"]>>;
+
+/** All calls under one table share what they read last. */
+const bound = new WeakMap<CommandTable, BoundTable>();
+
+function bindOnce(table: CommandTable): BoundTable {
+  const known = bound.get(table) ?? bindTable(table);
+  bound.set(table, known);
+  return known;
+}
+
+function bindTable(table: CommandTable): BoundTable {
   let last: { readonly text: string; readonly start: string; readonly read: TextJudge } | undefined;
   /** The forms of a text are asked for directly after its verdict, so it is read once. */
   const readOnce = ([text, folder]: readonly Value[]): TextJudge => {
@@ -73,7 +84,7 @@ export const commandFunctions: readonly ContractFunction[] = [
     sentences: ["reason"],
     examples: [],
     load: reader.load,
-    bindCommands: bindTable,
+    bindCommands: bindOnce,
     run: () => {
       throw new EvaluationError("a table of commands that was not compiled");
     },

@@ -67,6 +67,7 @@ export class TextJudge {
   readonly #programs: ReadonlyMap<string, ProgramForms>;
   readonly #commands = new Map<CommandUse, CommandWords>();
   readonly #matches = new Map<CommandUse, FormMatch | FormMisfit>();
+  readonly #strict = new Map<CommandUse, readonly FormMatch[] | undefined>();
   readonly #reads = new Set<string>();
   readonly #writes = new Set<string>();
   readonly #trees = new Set<string>();
@@ -118,7 +119,7 @@ export class TextJudge {
       const words = this.#commandWords(use);
       const program = this.#programOf(use.name);
       const whole = this.#matchOf(use);
-      const strict = program === undefined ? [] : openMatches(program, words);
+      const strict = this.#strictOf(use);
       // A stricter form decides, so its own positions count.
       const own = strict.map(({ form }) => program && matchWhole(form, program, words));
       const match = strict.length === 0 ? whole : own.find((each) => each !== undefined && !isMisfit(each));
@@ -150,6 +151,12 @@ export class TextJudge {
     return { args: use.args.map((arg) => this.#words.read(arg, use)), place };
   }
 
+  /** The stricter forms that a command fits. */
+  #strictOf(use: CommandUse): readonly FormMatch[] {
+    const program = this.#programOf(use.name);
+    return this.#strict.getOrInsertComputed(use, () => program && openMatches(program, this.#commandWords(use))) ?? [];
+  }
+
   /** The form that permits the command, or the first piece that no such form lists. */
   #matchOf(use: CommandUse): FormMatch | FormMisfit {
     const known = this.#matches.get(use);
@@ -179,7 +186,7 @@ export class TextJudge {
     const words = this.#commandWords(use);
     const match = this.#matchOf(use);
     const program = this.#programOf(use.name);
-    const strict = program === undefined ? this.#refusedBehind(words) : openMatches(program, words);
+    const strict = program === undefined ? this.#refusedBehind(words) : this.#strictOf(use);
     for (const each of [...(isMisfit(match) ? [] : [match]), ...strict]) this.#fitting.add(nameOfForm(each.form));
     const isUnknownFolder = use.folders.includes(unknownFolder) && !isMisfit(match) && match.form.does.size > 0;
     if (isMisfit(match) || isUnknownFolder) this.#noteLoose(words.args, use.folders);

@@ -1,7 +1,7 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { ApprovalDetailJson, GrantOfferJson } from "../../../../core/src/approvals/mod.ts";
-import { widthWords } from "../../../../core/src/approvals/width-words.ts";
+import { widthWords } from "../../../../core/src/wire/mod.ts";
 import { el } from "../elements.ts";
 import { Button, Field, Tick } from "../fields.ts";
 import { ask, gateNow } from "../gate.ts";

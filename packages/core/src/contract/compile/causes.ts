@@ -49,11 +49,11 @@ export function causesOf(plan: ToolPlan, { fired }: Pick<Decision, "fired">, sof
 }
 
 interface GrantNeeds extends Omit<GrantTerms, "form">, ReturnType<typeof addedMembers>, Pick<Cause, "bounds"> {
-  readonly form: GrantForm | undefined;
+  readonly form: GrantedLine | undefined;
 }
 
 /** The command line that may differ in calls of a grant. */
-interface GrantForm {
+interface GrantedLine {
   /** Such as `input.command`. */
   readonly member: string;
   /** What reads it. */
@@ -107,7 +107,7 @@ export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softene
 }
 
 /** Undefined if two expressions read a command line: they may have two tables. */
-function formOf(causes: readonly Cause[], bounds: Cause["bounds"], free: readonly string[]): GrantForm | undefined {
+function formOf(causes: readonly Cause[], bounds: Cause["bounds"], free: readonly string[]): GrantedLine | undefined {
   const lines = new Map(causes.flatMap((cause) => cause.lines).map((line) => [placeOf(line), line]));
   const [line] = lines.values();
   const member = line && commandLineOf(line);

@@ -1,5 +1,5 @@
-import { widthWords, type WidthJson } from "../../../../core/src/approvals/mod.ts";
-import { Decimal, misreadAs, visible, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
+import type { WidthJson } from "../../../../core/src/approvals/mod.ts";
+import { Decimal, misreadAs, visible, widthWords, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
 
 /**
  * Prints a value for the person who decides: whole, with hidden characters escaped. Nothing is cut, because an agent

@@ -15,7 +15,7 @@ import {
   type CauseValues,
   type SourceCall,
 } from "../../../../core/src/approvals/mod.ts";
-import type { Bound, Cause } from "../../../../core/src/contract/ir.ts";
+import type { Cause } from "../../../../core/src/contract/ir.ts";
 import {
   causesOf,
   lookupsOf,
@@ -144,7 +144,7 @@ export class ApprovableCall {
     const { subject = [], unbound: notBound = [] } = this.#plan.prepared.plan ?? {};
     const widths = form && this.#widths(form);
     if (widths?.length === 0) return {};
-    const pick = (as: Bound): readonly string[] =>
+    const pick = (as: ReturnType<typeof bounds.get>): readonly string[] =>
       [...bounds.keys()].filter((path) => bounds.get(path) === as).toSorted();
     const unbound = [...new Set([...notBound, ...(form?.free ?? [])])];
     const same = [...subject, ...pick("same"), ...(form === undefined ? pick("form") : this.#members(form, unbound))];
@@ -172,7 +172,7 @@ export class ApprovableCall {
   }
 
   /** How far the command line of later calls may differ; empty if it may not come again without a person. */
-  #widths({ line }: GrantForm): FormOffer["widths"] {
+  #widths({ line }: NonNullable<Grants["form"]>): FormOffer["widths"] {
     const digest = (text: string): string => this.#transaction.digest(text);
     return widthsOfCall(this.#plan.prepared, this.#plan.now, line).map(({ name, open, key }) => {
       return { name, digest: grantRows.formDigest(key, digest), open };
@@ -180,7 +180,7 @@ export class ApprovableCall {
   }
 
   /** All that the call has, without what is free and without the command line. */
-  #members({ member }: GrantForm, unbound: readonly string[]): readonly string[] {
+  #members({ member }: NonNullable<Grants["form"]>, unbound: readonly string[]): readonly string[] {
     const { toolInput, platformState } = this.request;
     const free = [...unbound, member];
     const facts = platformState === null ? [] : boundMembers(platformState, "platform", free);
@@ -262,7 +262,6 @@ export class ApprovableCall {
 }
 
 type Grants = NonNullable<ReturnType<typeof requirementFor>["grants"]>;
-type GrantForm = NonNullable<Grants["form"]>;
 
 function leastOf(one: string, other: string): string {
   return addDecimals(one, `-${other}`).startsWith("-") ? one : other;
