@@ -8,41 +8,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Desk } from "../support/approvals.ts";
 import type { Answer } from "../support/gate.ts";
+import { formCommands } from "../support/form-commands.ts";
 import { runShared } from "../support/shared-scenarios.ts";
-
-const shell = `contract: shell
-platform: { type: object, required: [cwd], properties: { cwd: { type: string }, user: { type: string } } }
-approval: { unbound: [input.description] }
-commands:
-  forms:
-    - { run: git push, words: [NAME ?, REF *], does: sends, reason: sends commits }
-    - { run: restart, words: [NAME], does: runs, verdict: ESCALATE, reason: restarts a service }
-    - { run: publish, options: [-m TEXT], words: reads FILE +, does: reads, verdict: ESCALATE, reason: shows files }
-    - { run: rm, words: writes FILE +, does: destroys, reason: deletes }
-let: { run: "commands(input.command, platform.cwd)" }
-tools:
-  bash:
-    input:
-      type: object
-      additionalProperties: false
-      required: [command]
-      properties:
-        command: { type: string, maxLength: 4096 }
-        description: { type: string }
-        limit: { type: number }
-        background: { type: boolean }
-        more: {}
-    requires: platform.present
-    otherwise: ALLOW
-rules:
-  - rule: asks
-    on: bash
-    when: run.verdict == "ESCALATE"
-    verdict: ESCALATE
-    approval: { grants: { by: form, at_most: 14d, uses: 10000, free: [input.limit] } }
-    reason: "{run.reason}"
-  - { rule: night, on: bash, when: platform.?user.orValue("") == "night", verdict: ESCALATE, reason: nobody is there }
-`;
 
 type Input = Readonly<Record<string, unknown>>;
 
@@ -83,7 +50,7 @@ async function changes(desks: readonly Desk[], change: (text: string) => string)
   }
 }
 
-const options = { contract: shell };
+const options = { contract: formCommands };
 
 await runShared("grants by form", [
   {

@@ -165,8 +165,7 @@ const scenarios: readonly Scenario[] = [
     },
     defect: {
       within: "ApprovableCall.#offer",
-      find: '[...pin, ...facts, ...subject, ...others, ...pick("same"), ...pick("present").map(presenceOf)]',
-      put: '[...pin, ...facts, ...others, ...pick("same"), ...pick("present").map(presenceOf)]',
+      first: "this.#plan.prepared.plan = { ...this.#plan.prepared.plan, subject: [] };",
     },
   },
   {

@@ -8,6 +8,7 @@ import { suite, test, type TestContext } from "node:test";
 import type { Desk } from "../../support/approvals.ts";
 import { openBrowser, plant, type Person } from "../../support/browser.ts";
 import { keyOf, parks, startConsole } from "../../support/console-kit.ts";
+import { formCommands } from "../../support/form-commands.ts";
 import { control } from "../../support/controls/control.ts";
 import type { Mutation } from "../../support/mutation/mutate.ts";
 import { controlPatienceMs, patienceMs } from "../../support/patience.ts";
@@ -142,6 +143,32 @@ suite("decisions in the console", () => {
     await page.getByRole("button", { name: "Revoke" }).click();
     await page.getByText("No grant is in force").waitFor();
     assert.equal((await desk.asks(paying(1201))).verdict, "ESCALATE");
+  });
+
+  test("a grant by form shows its widths with what each would have covered, and begins with the narrowest", async (t) => {
+    const desk = await startConsole(t, { contract: formCommands });
+    const call = (command: string): object => {
+      return { tool_name: "bash", tool_input: { command }, platform_state: { cwd: "/srv" }, session_id: "s1" };
+    };
+    await desk.asks(call("restart web"));
+    const { approval } = await desk.asks(call("restart api"));
+    const anna = await openBrowser(t, desk);
+    await anna.signIn(keyOf(desk, "anna"));
+    await anna.opens(`/approvals/${approval.id}`);
+    const { page } = anna;
+    await page.getByRole("button", { name: "Let later calls like this one through too" }).click();
+    const [same, texts] = ["restart api", "restart NAME"].map((text) => page.getByRole("radio", { name: text }));
+    assert.deepEqual([await same?.isChecked(), await texts?.isChecked()], [true, false]);
+    await page.getByText("It would have let 1 of the last 2 calls through").waitFor();
+    await page.getByText("It would have let 2 of the last 2 calls through").waitFor();
+    await texts?.check();
+    await page.getByLabel("Calls", { exact: true }).fill("3");
+    await page.getByRole("button", { name: "Approve, and grant" }).click();
+    await page.getByText("Your yes is recorded").waitFor();
+    assert.equal((await desk.asks(call("restart db"))).verdict, "ALLOW");
+    assert.equal((await desk.asks(call("restart db && restart web"))).verdict, "ESCALATE");
+    await anna.opens("/access");
+    await page.getByText("restart NAME").waitFor();
   });
 
   test("a denial needs words", (t) => wordless(t));

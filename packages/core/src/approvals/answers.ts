@@ -66,8 +66,8 @@ export interface SameCall extends Pick<ApprovalJson, "id" | "session_id" | "stat
 
 export interface GrantOfferJson extends Required<Omit<GrantOffer, "at_most" | "form">> {
   readonly at_most_ms: number;
-  /** The widths that a grant can have, the narrowest first; null if the rules have no grants by form. */
-  readonly form: { readonly member: string; readonly widths: readonly WidthJson[] } | null;
+  /** The widths that a grant can have, the narrowest first; absent if the rules have no grants by form. */
+  readonly form?: { readonly member: string; readonly widths: readonly WidthJson[] };
 }
 
 export interface WidthJson {
@@ -82,8 +82,8 @@ export interface GrantJson
     Pick<Grant, "amounts" | "at" | "hash" | "key" | "source" | "spent" | "until" | "used" | "uses">,
     Pick<GrantOfferJson, "free" | "least" | "most" | "pins"> {
   readonly id: string;
-  /** Null if the rules have no grants by form. `shown` is null after an erasure. */
-  readonly form: { readonly member: string; readonly width: string; readonly shown: string | null } | null;
+  /** Absent if the rules have no grants by form. `shown` is null after an erasure. */
+  readonly form?: { readonly member: string; readonly width: string; readonly shown: string | null };
   readonly status: "active" | "pending";
   readonly receipt: number;
   readonly tool_name: string;

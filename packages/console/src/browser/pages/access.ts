@@ -191,7 +191,7 @@ function GrantOf({ grant, mayRevoke, onChanged }: GrantProps): JSX.Element {
     Object.entries(amounts).map(([name, most]) =>
       el.p({ key: name }, el.code(h(Text, { of: name })), `: ${spent[name] ?? "0"} of ${most}`),
     ),
-    grant.form !== null &&
+    grant.form !== undefined &&
       el.p(
         h(Text, { of: grant.form.member }),
         " of the form ",

@@ -50,7 +50,7 @@ export function GrantForm({ approval, offer, fields, onChange }: GrantFormProps)
   return el.fieldset(
     { class: "grant" },
     el.legend("Let later calls like this one through"),
-    offer.form !== null && h(Widths, { approval, offer, fields, change }),
+    offer.form !== undefined && h(Widths, { approval, offer, fields, change }),
     h(Bounds, { approval, offer, fields, change }),
     h(Pins, { offer, fields, change }),
     el.p({ role: "status" }, preview),

@@ -44,7 +44,7 @@ function describeGrant(grant: GrantJson): readonly string[] {
     `  ${shownText(grant.tool_name)} by ${visible(key)} in ${isAny ? "every session" : "one session"}, for ${list(rules)}`,
     `  used ${grant.used} of ${grant.uses} times, until ${new Date(grant.until).toISOString()}`,
     ...Object.entries(amounts).map(([name, most]) => `  ${visible(name)}: ${spent[name] ?? "0"} of ${most}`),
-    ...(grant.form === null ? [] : [formLine(grant.form)]),
+    ...(grant.form === undefined ? [] : [formLine(grant.form)]),
     ...boundLines((bound) => (bound === "sums" ? Object.keys(amounts) : grant[bound])),
   ];
 }

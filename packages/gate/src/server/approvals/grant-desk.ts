@@ -295,7 +295,7 @@ function recordGrantAct(
 }
 
 /** The form of a grant in words, read from the row that it was made from. */
-function shownForm({ member, width }: GrantForm, source: StoredRow | undefined): GrantJson["form"] {
+function shownForm({ member, width }: GrantForm, source: StoredRow | undefined): NonNullable<GrantJson["form"]> {
   const offer = source && foldApproval([source])?.asking.grants?.form;
   const widths = offer && shownWidths(offer, grantRows.recordedCall(source));
   const shown = widths?.find(({ name }) => name === width);
@@ -323,7 +323,7 @@ export function grantJson({ grant, quorum, source }: ShownGrant): GrantJson {
     most,
     least,
     free: call === undefined ? [] : freeMembers(call, { pins, sums, most, least, free, form }),
-    form: form === undefined ? null : shownForm(form, source),
+    ...(form !== undefined && { form: shownForm(form, source) }),
     amounts: grant.amounts,
     spent: grant.spent,
     uses: grant.uses,

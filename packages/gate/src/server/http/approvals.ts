@@ -382,8 +382,8 @@ function offerOf({ asking: { grants } }: Approval, row: StoredRow | undefined): 
   if (grants === undefined || row === undefined) return false;
   const { at_most: ms, most = [], least = [], form, ...offer } = grants;
   const source = grantRows.recordedCall(row);
-  const widths = form === undefined ? null : { member: form.member, widths: shownWidths(form, source) };
-  return { at_most_ms: ms, ...offer, most, least, free: freeMembers(source, grants), form: widths };
+  const offered = { at_most_ms: ms, ...offer, most, least, free: freeMembers(source, grants) };
+  return form ? { ...offered, form: { member: form.member, widths: shownWidths(form, source) } } : offered;
 }
 
 /** JSON text that is written as it is, so that numbers keep their characters. */
