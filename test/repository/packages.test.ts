@@ -95,17 +95,17 @@ suite("what a reviewer of a package reads", () => {
     const lines = linesLoadedWith(decides);
     t.diagnostic(`${lines} lines; ${linesLoadedWith(decides, judges)} with the judge of what people decided`);
     assert.ok(lines > 2000 && lines <= 6000, `${lines} lines`);
-    assert.ok(linesLoadedWith(decides, judges) <= 8000);
+    assert.ok(linesLoadedWith(decides, judges) <= 8300);
     assert.deepEqual(
       loaded.filter((path) => /^packages\/readers\/|\/ledger\/|\/store\//.test(path)),
       [],
     );
   });
 
-  test("a gate over SQLite that decides and signs loads at most 30,700 lines", (t) => {
+  test("a gate over SQLite that decides and signs loads at most 31,000 lines", (t) => {
     const lines = linesLoadedWith(...signing);
     t.diagnostic(`${lines} lines`);
-    assert.ok(lines > 20_000 && lines <= 30_700, `${lines} lines`);
+    assert.ok(lines > 20_000 && lines <= 31_000, `${lines} lines`);
     assert.ok(linesLoadedWith(...signing, "packages/gate/src/server/anchoring/anchors.ts") > lines + 1000);
   });
 
