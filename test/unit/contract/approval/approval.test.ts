@@ -200,6 +200,12 @@ suite("`approval:` in a contract", () => {
       'run.verdict == "ESCALATE" && commands(input.other, ".").form == "a"',
       "",
     ],
+    ["two readings of one command line", 'run.verdict == "ESCALATE" && commands(input.command, ".").form == "a"', ""],
+    [
+      "a command line that is read for each item",
+      'input.other != "" && ["."].exists(each, commands(input.command, each).form == "a")',
+      "",
+    ],
     ["another reading of the command line", 'run.verdict == "ESCALATE" && input.command.size() > 3', ""],
     ["a command line that is free", 'run.verdict == "ESCALATE"', ", free: [input.command]"],
     ["a free member that the tool does not have", 'run.verdict == "ESCALATE"', ", free: [input.none]"],

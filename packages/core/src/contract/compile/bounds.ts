@@ -60,9 +60,21 @@ export function commandLineOf(core: Core): string | undefined {
   return line && memberPath(line);
 }
 
-/** The calls of a condition that judge a command line by a table. */
-export function commandLinesIn(condition: Core): readonly CallCore[] {
-  return [...walk(condition)].filter((node) => node.op === "call" && node.entry.widths !== undefined) as CallCore[];
+/**
+ * The call by which a condition judges its one command line; undefined if it has another one, reads the line in another way, or
+ * calls it for each item of a list. All uses of a `let:` are one call.
+ */
+export function findCommandLine(condition: Core): CallCore | undefined {
+  const calls = [...walk(condition)].filter((node) => node.op === "call" && node.entry.widths !== undefined);
+  const [call, ...others] = new Map(calls.map((each) => [placeOf(each), each])).values();
+  const member = call && commandLineOf(call);
+  if (call?.op !== "call" || member === undefined || others.length > 0) return undefined;
+  const isPlain = ![...walk(call)].some(({ op }) => op === "variable");
+  return isPlain && boundsOf(condition, () => false).get(member) === "form" ? call : undefined;
+}
+
+export function placeOf({ span: { file, from, to } }: Core): string {
+  return `${file.name}:${from}:${to}`;
 }
 
 function boundOf({ type }: Core, direction: Direction): Bound {

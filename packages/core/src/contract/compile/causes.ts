@@ -2,7 +2,7 @@ import { canonical, isAmong, isPartOf, type Canonical, type Verdict } from "../.
 import type { Route, Rule, ToolPlan } from "./compile-tool.ts";
 import type { CallCore, Core } from "../core/core.ts";
 import type { Decision } from "../core/decision.ts";
-import { boundsOf, commandLineOf, commandLinesIn, mergedBound, type Bound } from "./bounds.ts";
+import { boundsOf, commandLineOf, findCommandLine, mergedBound, placeOf, type Bound } from "./bounds.ts";
 import { isNumber, readCounters, readMembers } from "./reads.ts";
 import { combineTerms, type ApprovalTerms, type GrantTerms, type CombinedTerms } from "../core/terms.ts";
 
@@ -21,8 +21,8 @@ export interface Cause {
   readonly free: readonly string[];
   /** The members that decide the rule, such as `input.usd`, each with how it may differ in a call of a grant. */
   readonly bounds: ReadonlyMap<string, Bound>;
-  /** The condition's readings of command lines. */
-  readonly lines: readonly CallCore[];
+  /** What reads the condition's command line, if it has one. */
+  readonly line: CallCore | undefined;
 }
 
 /** A fact that must be what the person saw, or near it if it is a number. */
@@ -108,16 +108,10 @@ export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softene
 
 /** Undefined if two expressions read a command line: they may have two tables. */
 function formOf(causes: readonly Cause[], bounds: Cause["bounds"], free: readonly string[]): GrantedLine | undefined {
-  const lines = new Map(causes.flatMap((cause) => cause.lines).map((line) => [placeOf(line), line]));
-  const [line] = lines.values();
+  const [line, ...others] = new Map(causes.map((cause) => [cause.line && placeOf(cause.line), cause.line])).values();
   const member = line && commandLineOf(line);
-  if (line === undefined || member === undefined || lines.size > 1) return undefined;
+  if (line === undefined || member === undefined || others.length > 0) return undefined;
   return bounds.get(member) === "form" ? { member, line, free } : undefined;
-}
-
-/** All uses of a `let:` share it. */
-function placeOf({ span: { file, from, to } }: Core): string {
-  return `${file.name}:${from}:${to}`;
 }
 
 const known = new WeakMap<Rule | Route, Cause>();
@@ -161,7 +155,7 @@ function causeOf(
     facts: facts.filter(({ path }) => !isFree(path)),
     free: facts.filter(({ path }) => isFree(path)).map(({ path }) => path),
     bounds: when === undefined ? new Map() : boundsOf(when, isFree),
-    lines: when === undefined ? [] : commandLinesIn(when),
+    line: when && findCommandLine(when),
   };
 }
 

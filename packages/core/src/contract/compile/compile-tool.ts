@@ -1,5 +1,5 @@
 import { isAmong, type Canonical, type Json, type JsonObject, type KeyKind, type Verdict } from "../../wire/mod.ts";
-import { boundsOf, commandLineOf, commandLinesIn } from "./bounds.ts";
+import { commandLineOf, findCommandLine } from "./bounds.ts";
 import { readCounters } from "./reads.ts";
 import { pinnedCounters, type ApprovalTerms } from "../core/terms.ts";
 import { checkCondition } from "../check/check.ts";
@@ -196,14 +196,14 @@ export class ToolCompiler {
     if (grants?.form === undefined) return;
     const { report } = this.#scope;
     const at = approval?.grants?.span ?? span;
-    const [line, ...others] = new Set(commandLinesIn(core).map(commandLineOf));
-    const isRead = line !== undefined && others.length === 0 && boundsOf(core, () => false).get(line) === "form";
-    if (!isRead)
+    const call = findCommandLine(core);
+    const line = call && commandLineOf(call);
+    if (line === undefined)
       report.add(
         "approval",
         at,
-        "`by: form` needs a condition that reads one member of the input, and only by `commands`",
-        "such as `commands(input.command, input.cwd).verdict`",
+        "`by: form` needs a condition that reads one member of the input, and only by one call of `commands`",
+        "write the call once, such as `let: { run: commands(input.command, input.cwd) }`, and read `run.verdict`",
       );
     else if (isAmong(line, grants.form.free))
       report.add("approval", at, `\`${line}\` is what the form is of, so it cannot be free`);

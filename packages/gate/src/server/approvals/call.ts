@@ -124,7 +124,7 @@ export class ApprovableCall {
       causes: Object.fromEntries(causes.map(({ rule, meaning }) => [rule, hash("sha256", meaning, "hex")])),
       decide_by: now + decideWithinMs,
       ...(free.length > 0 && { free }),
-      ...(requirement.grants !== undefined && this.#offer(requirement.grants, pins, causes)),
+      ...(requirement.grants !== undefined && this.#offer(requirement.grants, requirement, causes)),
       use_within: useWithinMs,
       needs,
       pins: this.#pins(pins, values, open),
@@ -138,7 +138,7 @@ export class ApprovableCall {
    */
   #offer(
     { atMostMs, bounds, form, others, pin, sums, uses }: Grants,
-    facts: readonly string[],
+    { free: left, pins: facts }: Pick<ReturnType<typeof requirementFor>, "free" | "pins">,
     causes: readonly Cause[],
   ): Pick<ApprovalRequest, "grants"> {
     const { subject = [], unbound: notBound = [] } = this.#plan.prepared.plan ?? {};
@@ -147,15 +147,16 @@ export class ApprovableCall {
     const pick = (as: ReturnType<typeof bounds.get>): readonly string[] =>
       [...bounds.keys()].filter((path) => bounds.get(path) === as).toSorted();
     const unbound = [...new Set([...notBound, ...(form?.free ?? [])])];
-    const same = [...subject, ...pick("same"), ...(form === undefined ? pick("form") : this.#members(form, unbound))];
+    const all = form === undefined ? pick("form") : this.#members([...unbound, ...left, form.member]);
+    const same = [...subject, ...pick("same"), ...all];
     const pins = [
       ...new Set([...pin, ...facts, ...others, ...same.filter((path) => !isAmong(path, form?.free ?? []))]),
       ...pick("present").map(presenceOf),
     ].toSorted();
     const most = pick("most").filter((path) => !sums.includes(path) && !pins.includes(path));
     const least = pick("least").filter((path) => !pins.includes(path));
-    const reads = causes.flatMap(({ facts: read, free }) => [...read.map(({ path }) => path), ...free]);
-    const free = [...unbound, ...new Set(reads)]
+    const reads = causes.flatMap(({ facts: read }) => read.map(({ path }) => path));
+    const free = [...new Set([...unbound, ...reads, ...left])]
       .toSorted()
       .filter((path) => !isAmong(path, [...pins, ...most, ...least]));
     const grants: GrantOffer = {
@@ -179,10 +180,9 @@ export class ApprovableCall {
     });
   }
 
-  /** All that the call has, without what is free and without the command line. */
-  #members({ member }: NonNullable<Grants["form"]>, unbound: readonly string[]): readonly string[] {
+  /** All that the call has, without what is free. */
+  #members(free: readonly string[]): readonly string[] {
     const { toolInput, platformState } = this.request;
-    const free = [...unbound, member];
     const facts = platformState === null ? [] : boundMembers(platformState, "platform", free);
     return [...boundMembers(toolInput, "input", free), ...facts, presenceOf("platform")];
   }
