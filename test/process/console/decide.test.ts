@@ -165,6 +165,8 @@ suite("decisions in the console", () => {
     await page.getByLabel("Calls", { exact: true }).fill("3");
     await page.getByRole("button", { name: "Approve, and grant" }).click();
     await page.getByText("Your yes is recorded").waitFor();
+    const [grant] = (await desk.as("anna", "/grants")).json.grants;
+    assert.deepEqual(grant.free, ["input.description", "input.limit"], "what the contract leaves free");
     assert.equal((await desk.asks(call("restart db"))).verdict, "ALLOW");
     assert.equal((await desk.asks(call("restart db && restart web"))).verdict, "ESCALATE");
     await anna.opens("/access");

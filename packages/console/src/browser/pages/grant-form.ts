@@ -84,19 +84,22 @@ function Widths({ approval, offer, fields, change }: FieldsProps & Pick<GrantFor
   return el.div(
     { role: "radiogroup", "aria-label": "How far the command line of later calls may differ" },
     widths.map(({ name, shown }) =>
-      el.p(
-        { key: name, class: "check" },
-        el.label(
-          el.input({
-            type: "radio",
-            name: "grant-width",
-            checked: fields.width === name,
-            onChange: () => change({ width: name }),
-          }),
-          ` ${widthWords[name] ?? name}: `,
-          el.code(h(Text, { of: shown })),
+      el.div(
+        { key: name },
+        el.p(
+          { class: "check" },
+          el.label(
+            el.input({
+              type: "radio",
+              name: "grant-width",
+              checked: fields.width === name,
+              onChange: () => change({ width: name }),
+            }),
+            ` ${widthWords[name] ?? name}: `,
+            el.code(h(Text, { of: shown })),
+          ),
         ),
-        el.span({ class: "quiet" }, " ", covered[name] ?? ""),
+        el.p({ class: "quiet" }, covered[name] ?? ""),
       ),
     ),
   );
@@ -164,9 +167,18 @@ function Pins({ offer, fields, change }: FieldsProps): JSX.Element {
   );
 }
 
-function firstFields({ at_most_ms: most, free }: GrantOfferJson): GrantFields {
+/** A contract lists what a grant by form leaves free. Otherwise all that nothing binds is free, so it begins bound. */
+function firstFields({ at_most_ms: most, form, free }: GrantOfferJson): GrantFields {
   const minutes = String(Math.min(60, Math.floor(most / minuteMs)));
-  return { minutes, uses: "", pins: new Set(free), free: "", amounts: {}, anySession: false, width: "same" };
+  return {
+    minutes,
+    uses: "",
+    pins: new Set(form === undefined ? free : []),
+    free: "",
+    amounts: {},
+    anySession: false,
+    width: "same",
+  };
 }
 
 async function previewText({ id, hash }: ApprovalDetailJson, fields: GrantFields): Promise<string> {
