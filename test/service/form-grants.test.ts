@@ -123,6 +123,7 @@ await runShared("grants by form", [
         [{}, { user: "eve" }],
         [{}, { user: undefined }],
         [{}, { more: 1 }],
+        [{}, { seat: "a" }],
       ] as const)
         assert.equal(await answer(input, platform), "ESCALATE", JSON.stringify([input, platform]));
       assert.equal(await verdict(other, "restart api", { ...own, session: "s2" }), "ESCALATE", "another session");

@@ -1,6 +1,6 @@
 /** Commands of which a person may grant others of the same form. */
 export const formCommands = `contract: shell
-platform: { type: object, required: [cwd], properties: { cwd: { type: string }, user: { type: string } } }
+platform: { type: object, required: [cwd], properties: { cwd: { type: string }, user: { type: string }, seat: { type: string } } }
 approval: { unbound: [input.description] }
 commands:
   forms:
@@ -29,6 +29,6 @@ rules:
     when: run.verdict == "ESCALATE"
     verdict: ESCALATE
     approval: { grants: { by: form, at_most: 14d, uses: 10000, free: [input.limit] } }
-    reason: "{run.reason}"
+    reason: "{run.reason}{platform.?seat}"
   - { rule: night, on: bash, when: platform.?user.orValue("") == "night", verdict: ESCALATE, reason: nobody is there }
 `;

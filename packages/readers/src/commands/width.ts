@@ -46,7 +46,7 @@ export function widthsOf(whole: TextOfCommands, commands: readonly CommandFit[])
   const { text } = whole;
   const forms = commands.map((command) => command.forms);
   const does = new Set(forms.flat().flatMap((form) => [...form.does]));
-  if (does.has("destroys")) return [];
+  if (does.has("destroys") || whole.reading.emptied.size > 0) return [];
   const decided = commands.map((each) =>
     [...each.forms, ...(each.shape === undefined ? [] : [each.shape])].map(meaningOf),
   );

@@ -142,7 +142,7 @@ export class ApprovableCall {
     causes: readonly Cause[],
   ): Pick<ApprovalRequest, "grants"> {
     const { subject = [], unbound: notBound = [] } = this.#plan.prepared.plan ?? {};
-    const widths = form && this.#widths(form);
+    const widths = form && (this.compared.members().length > membersMax ? [] : this.#widths(form));
     if (widths?.length === 0) return {};
     const pick = (as: ReturnType<typeof bounds.get>): readonly string[] =>
       [...bounds.keys()].filter((path) => bounds.get(path) === as).toSorted();
@@ -156,7 +156,7 @@ export class ApprovableCall {
     const most = pick("most").filter((path) => !sums.includes(path) && !pins.includes(path));
     const least = pick("least").filter((path) => !pins.includes(path));
     const reads = causes.flatMap(({ facts: read }) => read.map(({ path }) => path));
-    const free = [...new Set([...unbound, ...reads, ...left])]
+    const free = [...new Set([...unbound, ...(form === undefined ? reads : []), ...left])]
       .toSorted()
       .filter((path) => !isAmong(path, [...pins, ...most, ...least]));
     const grants: GrantOffer = {
@@ -260,6 +260,9 @@ export class ApprovableCall {
     return found;
   }
 }
+
+/** A grant by form compares each member, so a call with more of them has none. */
+const membersMax = 256;
 
 type Grants = NonNullable<ReturnType<typeof requirementFor>["grants"]>;
 
