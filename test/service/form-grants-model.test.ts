@@ -140,9 +140,9 @@ test("of random calls none is covered that the model refuses", async (t) => {
 });
 
 const defects = [
-  { within: "coveredAmounts", find: "call.forms[grant.form.width] !== grant.form.digest", put: "false" },
-  { within: "hasNewMember", find: "form !== undefined", put: "false" },
-  { within: "ApprovableCall.#members", first: "return [];" },
+  { within: "isOfForm", find: "call.forms[width] === digest", put: "true" },
+  { within: "isOfForm", find: "call.rest([...free, member]) === rest", put: "true" },
+  { within: "allElseText", first: "return String(platform === undefined) + charactersOf(without.length);" },
   { within: "coveredAmounts", find: "call.session === grant.place", put: "true" },
 ];
 for (const defect of defects)

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Desk } from "../support/approvals.ts";
-import type { Answer } from "../support/gate.ts";
+import { ask, type Answer } from "../support/gate.ts";
 import { formCommands } from "../support/form-commands.ts";
 import { runShared } from "../support/shared-scenarios.ts";
 
@@ -50,6 +50,12 @@ async function changes(desks: readonly Desk[], change: (text: string) => string)
   }
 }
 
+const withSubject = `contract: second
+platform: { type: object, required: [user], properties: { user: { type: string } } }
+subject: [platform.user]
+tools: { bash: { input: { type: object, additionalProperties: true }, requires: platform.present, otherwise: ALLOW } }
+`;
+
 const options = { contract: formCommands };
 
 await runShared("grants by form", [
@@ -90,7 +96,7 @@ await runShared("grants by form", [
       ])
         assert.notEqual(await verdict(other, hostile), "ALLOW", hostile);
     },
-    defect: { within: "coveredAmounts", find: "call.forms[grant.form.width] !== grant.form.digest", put: "true" },
+    defect: { within: "isOfForm", find: "call.forms[width] === digest", put: "false" },
   },
   {
     rule: "without a width the command line stays the same, whatever a grant by form would permit",
@@ -100,7 +106,7 @@ await runShared("grants by form", [
       assert.equal(await verdict(other, "restart web"), "ALLOW");
       assert.equal(await verdict(other, "restart api"), "ESCALATE");
     },
-    defect: { within: "formFor", find: "name === width", put: 'name !== "same"' },
+    defect: { within: "lineFor", find: "name === width", put: 'name !== "same"' },
   },
   {
     rule: "all other members and facts are the same, absent ones too, but those that the contract leaves free",
@@ -109,7 +115,10 @@ await runShared("grants by form", [
       const own = { input: { description: "a", limit: 5, more: { a: 1 } } };
       const made = await grants(desk, "restart web", { width: "texts" }, own);
       assert.equal(made.status, 201, made.text);
-      assert.deepEqual(made.json.free, ["input.description", "input.limit"]);
+      assert.deepEqual(made.json.free, ["input.description", "input.limit", "input.opts.fast"]);
+      const { evidence } = (await ask(desk, `/receipts/${made.json.receipt.seq}`)).json;
+      const row = evidence.map((part: string) => Buffer.from(part, "base64url").toString()).join("\n");
+      assert.ok(row.includes("input.limit") && !row.includes("more"), `the row has no names of other members: ${row}`);
       const answer = (input: Input, platform: Input = {}): Promise<string> =>
         verdict(other, "restart api", { input: { ...own.input, ...input }, platform });
       assert.equal(await answer({ description: "b", limit: 6 }), "ALLOW");
@@ -128,10 +137,52 @@ await runShared("grants by form", [
         assert.equal(await answer(input, platform), "ESCALATE", JSON.stringify([input, platform]));
       assert.equal(await verdict(other, "restart api", { ...own, session: "s2" }), "ESCALATE", "another session");
     },
-    defect: [
-      { within: "ApprovableCall.#members", first: "return [];" },
-      { within: "hasNewMember", find: "form !== undefined", put: "false" },
-    ],
+    defect: { within: "isOfForm", find: "call.rest([...free, member]) === rest", put: "true" },
+  },
+  {
+    rule: "a free member of an object binds the object and all else in it",
+    options,
+    run: async (desk, other) => {
+      const made = await grants(desk, "restart web", {}, { input: { opts: { slow: 1 } } });
+      assert.equal(made.status, 201, made.text);
+      const answer = (opts: unknown): Promise<string> => verdict(other, "restart web", { input: { opts } });
+      assert.equal(await answer({ slow: 1, fast: true }), "ALLOW");
+      for (const opts of [undefined, {}, { fast: true }, { slow: 2 }, { slow: 1, more: 1 }])
+        assert.equal(await answer(opts), "ESCALATE", JSON.stringify(opts));
+    },
+    defect: { within: "allElseText", find: "inputText(value ?? null, charactersOf, without, root)", put: '""' },
+  },
+  {
+    rule: "a call may have any number of members",
+    options: { contract: formCommands.replace("additionalProperties: false", "additionalProperties: true") },
+    run: async (desk, other) => {
+      const many = Object.fromEntries(Array.from({ length: 500 }, (_, at) => [`m${at}`, at]));
+      assert.equal((await grants(desk, "restart web", { width: "texts" }, { input: many })).status, 201);
+      assert.equal(await verdict(other, "restart api", { input: many }), "ALLOW");
+      assert.equal(await verdict(other, "restart api", { input: { ...many, m499: 0 } }), "ESCALATE");
+    },
+    defect: { within: "isOfForm", find: "call.rest([...free, member]) === rest", put: "false" },
+  },
+  {
+    rule: "a fact that another contract has under `subject` stays the same, although this one leaves it free",
+    options: { contract: formCommands.replace("free: [", "free: [platform.user, ") },
+    run: async (desk, other) => {
+      const made = await grants(desk, "restart web", {});
+      assert.deepEqual([made.status, made.json.free?.includes("platform.user")], [201, true]);
+      assert.equal(await verdict(other, "restart web", { platform: { user: "eve" } }), "ALLOW");
+      for (const each of new Set([desk, other])) {
+        writeFileSync(join(each.folder, "contracts", "second.yaml"), withSubject);
+        const file = join(each.folder, "mandate.yaml");
+        writeFileSync(file, readFileSync(file, "utf8").replace("pay.yaml", "pay.yaml, contracts/second.yaml"));
+        const { status, text } = await each.operates("/admin/reload", {});
+        assert.equal(status, 200, text);
+      }
+      const bound = await grants(desk, "restart db", {});
+      assert.deepEqual([bound.status, bound.json.free?.includes("platform.user")], [201, false], bound.text);
+      assert.equal(await verdict(other, "restart db"), "ALLOW");
+      assert.equal(await verdict(other, "restart db", { platform: { user: "eve" } }), "ESCALATE");
+    },
+    defect: { within: "ApprovableCall.#offer", find: "this.#plan.prepared.plan ?? {}", put: "{}" },
   },
   {
     rule: "beside a command that sends only names differ, and nothing that destroys has a grant",
@@ -164,10 +215,14 @@ await runShared("grants by form", [
       const { status, json } = await grants(desk, "restart web", { width: "files" });
       const says = 'a grant from this call cannot have the width "files"; it can have: same, texts';
       assert.deepEqual([status, json.detail], [422, says]);
+      const pinned = await grants(desk, "restart web", { width: "texts", pins: ["input.command"] });
+      const pinSays = '"input.command" cannot be pinned beside the width "texts": leave one of them out';
+      assert.deepEqual([pinned.status, pinned.json.detail], [422, pinSays]);
+      assert.equal((await grants(desk, "restart web", { pins: ["input.command"] })).status, 201);
       assert.equal((await grants(desk, "unlisted x", { width: "texts" })).status, 422, "an unlisted command");
       assert.equal((await grants(desk, "restart web", { width: 1 })).status, 400);
     },
-    defect: { within: "boundsFor", find: "width !== exact", put: "false" },
+    defect: { within: "widthProblem", first: "return [];" },
   },
   {
     rule: "another rule that asks ends what a grant by form covers",

@@ -21,6 +21,7 @@ tools:
         limit: { type: number }
         background: { type: boolean }
         more: {}
+        opts: { type: object, additionalProperties: true, properties: { fast: { type: boolean } } }
     requires: platform.present
     otherwise: ALLOW
 rules:
@@ -28,7 +29,7 @@ rules:
     on: bash
     when: run.verdict == "ESCALATE"
     verdict: ESCALATE
-    approval: { grants: { by: form, at_most: 14d, uses: 10000, free: [input.limit] } }
+    approval: { grants: { by: form, at_most: 14d, uses: 10000, free: [input.limit, input.opts.fast] } }
     reason: "{run.reason}{platform.?seat}"
   - { rule: night, on: bash, when: platform.?user.orValue("") == "night", verdict: ESCALATE, reason: nobody is there }
 `;

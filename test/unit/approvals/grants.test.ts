@@ -134,6 +134,7 @@ function callOf(
     pin: (member) => members[member] ?? number(member) ?? "absent",
     number,
     members: () => [...ownMembers, ...more].map((path) => ({ path, isObject: false })),
+    rest: () => "",
     forms: {},
   };
 }
@@ -157,6 +158,7 @@ function sourceOf({ most, risk, trust }: Given): SourceCall {
     pin: (member) => number(member) ?? "absent",
     number,
     members: () => ownMembers.map((path) => ({ path, isObject: false })),
+    rest: () => "",
   };
 }
 

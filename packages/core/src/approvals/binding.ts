@@ -3,8 +3,6 @@ import {
   Decimal,
   findMembers,
   inputText,
-  isAmong,
-  isPartOf,
   memberBelow,
   numberByValue,
   pathNames,
@@ -106,16 +104,15 @@ export function inputMembers(input: JsonObject, of = "input"): readonly InputMem
   });
 }
 
-/** All members of an input, or of facts, that are bound: as large as these free members let them be. */
-export function boundMembers(input: JsonObject, of: "input" | "platform", free: readonly string[]): readonly string[] {
-  const visit = (members: JsonObject, at: string): readonly string[] =>
-    [...members].flatMap(([name, value]) => {
-      const path = memberBelow(at, name);
-      if (isAmong(path, free)) return [];
-      const isWhole = !(value instanceof Map) || !free.some((each) => isPartOf(each, path));
-      return isWhole ? [path] : visit(value as JsonObject, path);
-    });
-  return visit(input, of);
+/**
+ * The text of an input and facts without some members. Two calls have one text if and only if all else in them is equal, with the
+ * characters of numbers.
+ */
+export function allElseText({ input, platform }: ComparedCall, without: readonly string[]): string {
+  const texts = Object.entries({ input, platform }).map(([root, value]) => {
+    return `"${root}":${inputText(value ?? null, charactersOf, without, root)}`;
+  });
+  return `svc-gate/rest/1\n{${texts.join(",")}}`;
 }
 
 /** The name of a member's presence. */
@@ -125,7 +122,7 @@ export function presenceOf(member: string): string {
 
 /** The member whose presence has this name, such as `has(input.payee)`; undefined for the name of a value. */
 export function parsePresenceName(name: string): string | undefined {
-  return /^has\((.*)\)$/.exec(name)?.[1];
+  return /^has\((.*)\)$/s.exec(name)?.[1];
 }
 
 /** The value of a member outside lists, such as `input.payee`; undefined if the call does not have it. */

@@ -44,12 +44,14 @@ export interface Grant {
   readonly spent: Readonly<Record<string, string>>;
 }
 
-/** A form in place of the pin of one member. Then no fact may be new, either. */
+/** A form in place of the pin of one member. All else in the call is the same, but what is free. */
 export interface GrantForm {
   readonly member: string;
   readonly width: string;
   /** A keyed digest of the form, in hex. */
   readonly digest: string;
+  /** A keyed digest of all else in the input and the facts, in hex. */
+  readonly rest: string;
 }
 
 /** The body of the row that makes a grant. It contains no value of a call. */
@@ -86,13 +88,15 @@ export interface GrantableCall {
   readonly pin: (member: string) => string;
   /** Returns a number of the call as a decimal; undefined if the call has no number there. */
   readonly number: (member: string) => string | undefined;
-  /** The members of its input and its facts. */
+  /** The members of its input. */
   readonly members: () => readonly InputMember[];
+  /** Returns the keyed digest of its input and its facts without some members. */
+  readonly rest: (without: readonly string[]) => string;
   readonly forms: FormDigests;
 }
 
 /** The call that a grant was made from, as it bounds others. */
-export type SourceCall = Pick<GrantableCall, "members" | "number" | "pin">;
+export type SourceCall = Pick<GrantableCall, "members" | "number" | "pin" | "rest">;
 
 /** The most grants that can be in force on one ledger. */
 export const grantsMax = 100;
@@ -110,7 +114,7 @@ export function coveredAmounts(
   const rules = Object.entries(call.causes);
   if (rules.length === 0 || rules.some(([rule, meaning]) => grant.causes[rule] !== meaning)) return undefined;
   if (Object.entries(grant.pins).some(([member, digest]) => call.pin(member) !== digest)) return undefined;
-  if (grant.form !== undefined && call.forms[grant.form.width] !== grant.form.digest) return undefined;
+  if (grant.form !== undefined && !isOfForm(grant.form, grant.free, call)) return undefined;
   if (!isBounded(grant, call, source) || hasNewMember(grant, call, source)) return undefined;
   const found: Record<string, string> = {};
   for (const [member, amount] of Object.entries(grant.amounts)) {
@@ -120,6 +124,15 @@ export function coveredAmounts(
     found[member] = value;
   }
   return found;
+}
+
+/** Does only the command line differ, and is it of the same form? */
+function isOfForm(
+  { member, width, digest, rest }: GrantForm,
+  free: readonly string[] = [],
+  call: GrantableCall,
+): boolean {
+  return call.forms[width] === digest && call.rest([...free, member]) === rest;
 }
 
 /** Are the numbers that decided the rules no worse than in the source? A negative number binds all to be the same. */
@@ -134,15 +147,12 @@ function isBounded({ most = [], least = [], pins }: Grant, call: GrantableCall, 
   });
 }
 
-/**
- * Does the call have a member that the source lacks, at any depth, and that the person did not free? Under a form, a fact counts
- * too.
- */
-function hasNewMember({ form, free }: Grant, call: GrantableCall, source: SourceCall): boolean {
+/** Does the call have a member that the source lacks, at any depth, and that the person did not free? */
+function hasNewMember({ free }: Grant, call: GrantableCall, source: SourceCall): boolean {
   if (free === undefined) return false;
   const known = new Map(source.members().map(({ path, isObject }) => [path, isObject]));
   const isNew = ({ path, isObject }: InputMember): boolean => known.get(path) !== isObject && !isAmong(path, free);
-  return call.members().some((member) => isNew(member) && (form !== undefined || member.path.startsWith("input.")));
+  return call.members().some(isNew);
 }
 
 export function withUse(grant: Grant, amounts: GrantUse["amounts"]): Grant {

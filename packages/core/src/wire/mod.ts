@@ -17,7 +17,7 @@ export { charactersOf, inputText, numberByValue } from "./input-text.ts";
 export { isAmong, isPartOf, memberBelow, overlaps, pathNames, readPath } from "./member-path.ts";
 export { requireKnown, WrongMember, type Members } from "./members.ts";
 export { didYouMean, editDistance, looksLike, nearest } from "./nearest.ts";
-export { closedParts, formText, widthWords, type OpenWord } from "./open-words.ts";
+export { closedParts, formText, restWords, widthWords, type OpenWord } from "./open-words.ts";
 export { addDecimals, Decimal, decimalText, misreadAs, parseNumber } from "./number.ts";
 export { hiddenPattern, marksPattern, quote, quoteAscii, visible } from "./quote.ts";
 export { refusals, refuse, type Refusal, type RefusalCode } from "./refusals.ts";

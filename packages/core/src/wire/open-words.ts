@@ -14,6 +14,9 @@ export function closedParts(text: string, words: readonly OpenWord[]): readonly 
   return ends.map((end, at) => text.slice(end, words[at]?.[0]));
 }
 
+/** What a grant by form binds beside the command line, for people. */
+export const restWords = "all other members of the input, and all facts";
+
 /** What each width of a grant by form means, for people. */
 export const widthWords: Readonly<Record<string, string>> = {
   same: "exactly this command line",

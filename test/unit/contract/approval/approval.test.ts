@@ -56,9 +56,10 @@ function errorOf(parts: Parts): string {
 }
 
 /** What is wrong with a rule about a command line. */
-function errorOfLine(when: string, grants: string): string {
+function errorOfLine(when: string, grants: string, more = ""): string {
   const text = `contract: c
-platform: { type: object, required: [cwd], properties: { cwd: { type: string } } }
+platform: { type: object, required: [cwd, user], properties: { cwd: { type: string }, user: { type: string }, line: { type: string } } }
+${more}
 commands: { forms: [{ run: a, words: NAME, does: reads, verdict: ESCALATE, reason: asks }] }
 let: { run: "commands(input.command, platform.cwd)" }
 tools:
@@ -67,7 +68,7 @@ tools:
       type: object
       additionalProperties: false
       required: [command, other]
-      properties: { command: { type: string, maxLength: 9 }, other: { type: string, maxLength: 9 } }
+      properties: { command: { type: string, maxLength: 9 }, other: { type: string, maxLength: 9 }, wait: { type: integer } }
     requires: platform.present
     otherwise: ALLOW
 rules:
@@ -79,7 +80,10 @@ rules:
     reason: it asks
 `;
   const found = compileContracts([{ name: "c.yaml", text }]);
-  return found.ok ? "no error" : found.problem.map(({ code, message }) => `${code}: ${message}`).join("; ");
+  if (found.ok) return "no error";
+  return found.problem
+    .map(({ code, hint, message }) => [`${code}: ${message}`, hint ?? []].flat().join("; "))
+    .join("; ");
 }
 
 /** What an approval of the rule `large` needs. */
@@ -194,7 +198,7 @@ suite("`approval:` in a contract", () => {
     assert.equal(compiled({}).tools.get("pay")?.routes[0]?.rules[0]?.terms.grants, undefined);
   });
 
-  const lines: readonly (readonly [name: string, when: string, grants: string])[] = [
+  const lines: readonly (readonly [name: string, when: string, grants: string, more?: string])[] = [
     [
       "two command lines in a rule with grants by form",
       'run.verdict == "ESCALATE" && commands(input.other, ".").form == "a"',
@@ -210,10 +214,33 @@ suite("`approval:` in a contract", () => {
     ["a command line that is free", 'run.verdict == "ESCALATE"', ", free: [input.command]"],
     ["a free member that the tool does not have", 'run.verdict == "ESCALATE"', ", free: [input.none]"],
     ["a free fact that the contract does not have", 'run.verdict == "ESCALATE"', ", free: [platform.none]"],
+    ["a free member without its root", 'run.verdict == "ESCALATE"', ", free: [wait]"],
+    ["a mistyped free member", 'run.verdict == "ESCALATE"', ", free: [input.wiat]"],
+    ["a free whole input", 'run.verdict == "ESCALATE"', ", free: [input]"],
+    [
+      "a free member that the condition reads",
+      'run.verdict == "ESCALATE" && input.?wait.orValue(0) > 9',
+      ", free: [input.wait]",
+    ],
+    ["17 free members", 'run.verdict == "ESCALATE"', `, free: [${"input.wait, ".repeat(17)}]`],
+    ["a pinned command line", 'run.verdict == "ESCALATE"', ", pin: [input.command]"],
+    ["a command line that is a fact", 'commands(platform.?line.orValue(""), platform.cwd).verdict == "ESCALATE"', ""],
+    [
+      "a free fact that is a subject",
+      'run.verdict == "ESCALATE"',
+      ", free: [platform.user]",
+      "subject: [platform.user]",
+    ],
+    [
+      "a free fact that keys a counter",
+      'run.verdict == "ESCALATE" && counters.all < 9',
+      ", free: [platform.user]",
+      "counters: { all: { of: sh, per: [platform.user], within: 1h } }",
+    ],
     ["a command line with grants by form", 'run.verdict == "ESCALATE"', ", free: [input.other, platform.cwd]"],
   ];
-  for (const [name, when, grants] of lines)
-    test(`a message about ${name}`, () => says(name, errorOfLine(when, grants)));
+  for (const [name, when, grants, more] of lines)
+    test(`a message about ${name}`, () => says(name, errorOfLine(when, grants, more)));
 
   test("`unbound` in a mandate is an error", () => {
     const text = "mandate: m\ncontracts: [c.yaml]\napproval: { unbound: [input.note] }\n";

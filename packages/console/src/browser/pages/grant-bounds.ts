@@ -1,15 +1,18 @@
 import { h, type JSX } from "preact";
+import { restWords } from "../../../../core/src/wire/mod.ts";
 import { el } from "../elements.ts";
 import { Text } from "../text.ts";
 
 interface GrantBoundsProps {
-  readonly of: Readonly<Record<"free" | "least" | "most" | "pins" | "sums", readonly string[]>>;
+  readonly of: Readonly<Record<"free" | "least" | "most" | "pins" | "sums", readonly string[]>> & {
+    readonly form?: object;
+  };
 }
 
 /** What a grant binds in the calls that it lets through, and all that may differ. */
 export function GrantBounds({ of }: GrantBoundsProps): JSX.Element {
   const bounds = [
-    ["The same in each call", of.pins],
+    ["The same in each call", of.form === undefined ? of.pins : [restWords]],
     ["At most as in the source call", [...of.sums, ...of.most]],
     ["At least as in the source call", of.least],
   ] as const;

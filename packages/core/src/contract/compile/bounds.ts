@@ -73,6 +73,13 @@ export function findCommandLine(condition: Core): CallCore | undefined {
   return isPlain && boundsOf(condition, () => false).get(member) === "form" ? call : undefined;
 }
 
+/** The members that a condition reads outside of a call. */
+export function membersBeside(core: Core, call: Core): readonly string[] {
+  const path = findPresencePath(core) ?? memberPath(core);
+  if (path !== undefined) return [path];
+  return placeOf(core) === placeOf(call) ? [] : children(core).flatMap((part) => membersBeside(part, call));
+}
+
 export function placeOf({ span: { file, from, to } }: Core): string {
   return `${file.name}:${from}:${to}`;
 }

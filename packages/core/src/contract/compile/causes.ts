@@ -1,4 +1,4 @@
-import { canonical, isAmong, isPartOf, type Canonical, type Verdict } from "../../wire/mod.ts";
+import { canonical, isAmong, isPartOf, overlaps, type Canonical, type Verdict } from "../../wire/mod.ts";
 import type { Route, Rule, ToolPlan } from "./compile-tool.ts";
 import type { CallCore, Core } from "../core/core.ts";
 import type { Decision } from "../core/decision.ts";
@@ -93,8 +93,10 @@ export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softene
     ...rules.filter(({ verdict }) => verdict === "ESCALATE").map((rule) => rule.terms),
   ]);
   const requirement = combineTerms(softened ? [...own, ...all] : own);
-  const kept = new Set(causes.flatMap(({ facts }) => facts.map(({ path }) => path)));
-  const free = [...new Set(causes.flatMap((cause) => cause.free))].filter((path) => !kept.has(path)).toSorted();
+  const kept = causes.flatMap(({ facts }) => facts.map(({ path }) => path));
+  const free = [...new Set(causes.flatMap((cause) => cause.free))]
+    .filter((path) => !kept.some((each) => overlaps(each, path)))
+    .toSorted();
   // A grant never lifts a BLOCK.
   if (softened || requirement.grants === undefined) return { ...requirement, grants: undefined, free };
   const bounds = new Map<string, Bound>();

@@ -1,5 +1,5 @@
-import { isAmong, type Canonical, type Json, type JsonObject, type KeyKind, type Verdict } from "../../wire/mod.ts";
-import { commandLineOf, findCommandLine } from "./bounds.ts";
+import { type Canonical, type Json, type JsonObject, type KeyKind, type Verdict } from "../../wire/mod.ts";
+import { checkGrantForm } from "./grant-forms.ts";
 import { readCounters } from "./reads.ts";
 import { pinnedCounters, type ApprovalTerms } from "../core/terms.ts";
 import { checkCondition } from "../check/check.ts";
@@ -171,7 +171,7 @@ export class ToolCompiler {
     const { core, whenTrue } = checkCondition(document.when, scope, facts);
     const { name, span, verdict, final, observed } = document;
     this.#note([core], observed);
-    if (scope.report.size === 0) this.#checkForm(core, terms, document);
+    if (scope.report.size === 0) checkGrantForm(core, terms, document, scope);
     this.pin(terms);
     const { reason, shows } = this.#reason(document.reason, whenTrue, { scope, observed });
     const id = `${this.#contract}.${name}`;
@@ -189,24 +189,6 @@ export class ToolCompiler {
       terms,
       meaning: () => meaningOf(document.when, [core, ...shows], scope),
     };
-  }
-
-  /** A grant by form needs one command line that the rule judges. */
-  #checkForm(core: Core, { grants }: ApprovalTerms, { approval, span }: RuleDocument): void {
-    if (grants?.form === undefined) return;
-    const { report } = this.#scope;
-    const at = approval?.grants?.span ?? span;
-    const call = findCommandLine(core);
-    const line = call && commandLineOf(call);
-    if (line === undefined)
-      report.add(
-        "approval",
-        at,
-        "`by: form` needs a condition that reads one member of the input, and only by one call of `commands`",
-        "write the call once, such as `let: { run: commands(input.command, input.cwd) }`, and read `run.verdict`",
-      );
-    else if (isAmong(line, grants.form.free))
-      report.add("approval", at, `\`${line}\` is what the form is of, so it cannot be free`);
   }
 
   /** Notes the counters that an approval pins, so that they are read. */

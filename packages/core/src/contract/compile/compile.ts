@@ -6,6 +6,7 @@ import { Packs, type JoinedContract } from "./packs.ts";
 import { readAliases } from "./aliases.ts";
 import { memberPath } from "./reads.ts";
 import { fieldAt, pathsOf, readSettings, TermsReader, type ApprovalSettings } from "./terms.ts";
+import { checkFreeSubject } from "./grant-forms.ts";
 import { unboundMembers } from "./unbound.ts";
 import { ToolCompiler, type CounterReads, type Route, type ToolPlan } from "./compile-tool.ts";
 import { planWriter, planReader, readCounter, type CounterWriter, type CounterReader } from "./counters.ts";
@@ -461,7 +462,9 @@ class ContractCompiler {
       const plan = { tool, routes: [route], observing, writers, readers, worstCost: compiler.cost };
       const checked = { isOfTool: listing === document?.approval, report: this.#report };
       const unbound = unboundMembers(listing, plan, input?.type ?? noFields, checked);
-      return { ...plan, canEscalate: !decidesAlone, unbound, subject: this.#subject(plan) };
+      const subject = this.#subject(plan);
+      checkFreeSubject(route.rules, subject, this.#report);
+      return { ...plan, canEscalate: !decidesAlone, unbound, subject };
     };
   }
 

@@ -75,9 +75,6 @@ export class TermsReader {
         first.span,
         "`free` belongs to `grants` with `by: form`: others list what they `pin`",
       );
-    for (const { text, span: at } of free)
-      if (pathNames(text)?.[0] !== "input" && !this.#isFact(text))
-        this.#report.add("approval", at, `\`${text}\` is neither a member of the input nor a fact of this contract`);
     return {
       atMostMs: atMost === undefined ? 1 : this.#length(atMost, "a grant"),
       uses: uses === undefined ? 1 : wholeNumber(uses, "uses", usesMax, this.#report),

@@ -57,20 +57,11 @@ export function unboundMembers(
   });
 }
 
-/** The members that grants pin. Each must be a member of the tool's input, and so must those that they leave free. */
+/** The members that grants pin. Each must be a member of the tool's input. */
 function pinnedMembers(routes: ToolPlan["routes"], input: RecordType, report: Report): readonly string[] {
   return routes.flatMap(({ rules }) =>
     rules.flatMap(({ span, terms }) => {
-      const { pin: pins = [], form } = terms.grants ?? {};
-      for (const member of form?.free ?? []) {
-        const [root, ...path] = pathNames(member) ?? [];
-        if (root === "input" && fieldAt(input, path) === undefined)
-          report.add(
-            "approval",
-            span,
-            `\`${member}\` is not a member of the tool's input, so no grant can leave it free`,
-          );
-      }
+      const { pin: pins = [] } = terms.grants ?? {};
       for (const pin of pins) {
         const [root, ...path] = pathNames(pin) ?? [];
         if (root !== "input" || fieldAt(input, path) === undefined)

@@ -3,6 +3,7 @@ import {
   inputMembers,
   memberNumber,
   memberText,
+  allElseText,
   sessionName,
   withUse,
   withVote,
@@ -174,6 +175,7 @@ export function toSourceCall(call: ComparedCall, digest: Digester): SourceCall {
   return {
     pin: (member) => pinDigest(member, memberText(call, member), digest),
     number: (member) => memberNumber(call, member),
-    members: () => [...inputMembers(call.input ?? none), ...inputMembers(call.platform ?? none, "platform")],
+    members: () => inputMembers(call.input ?? none),
+    rest: (without) => digest(allElseText(call, without)),
   };
 }

@@ -1,5 +1,13 @@
 import type { WidthJson } from "../../../../core/src/approvals/mod.ts";
-import { Decimal, misreadAs, visible, widthWords, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
+import {
+  Decimal,
+  misreadAs,
+  restWords,
+  visible,
+  widthWords,
+  type Json,
+  type JsonObject,
+} from "../../../../core/src/wire/mod.ts";
 
 /**
  * Prints a value for the person who decides: whole, with hidden characters escaped. Nothing is cut, because an agent
@@ -42,14 +50,19 @@ function numberText(number: number | Decimal): string {
   return read === undefined ? text : `${text} (programs may read this as ${read})`;
 }
 
-/** What a grant binds in the calls that it lets through, and what it leaves free. */
+/**
+ * What a grant binds in the calls that it lets through, and what it leaves free.
+ *
+ * @param isByForm a grant by form binds all that is not free
+ */
 export function boundLines(
+  isByForm: boolean,
   namesOf: (bound: "free" | "least" | "most" | "pins" | "sums") => readonly string[],
 ): readonly string[] {
   const part = (words: string, names: readonly string[]): readonly string[] =>
     names.length === 0 ? [] : [`  ${words}: ${names.map(visible).join(", ")}`];
   return [
-    ...part("the same in each call", namesOf("pins")),
+    ...part("the same in each call", isByForm ? [restWords] : namesOf("pins")),
     ...part("at most as in this call", [...namesOf("sums"), ...namesOf("most")]),
     ...part("at least as in this call", namesOf("least")),
     `  free: ${namesOf("free").map(visible).join(", ") || "nothing"}`,

@@ -128,7 +128,7 @@ function offerLines(offer: Json | undefined): readonly string[] {
     "",
     "What a grant from it may be (svc-gate grants create)",
     `  at most ${lengthText(Number(of.get("at_most_ms")))} and ${wordOf(of.get("uses"))} uses`,
-    ...boundLines((bound) => ((of.get(bound) ?? []) as readonly Json[]).map(wordOf)),
+    ...boundLines(of.has("form"), (bound) => ((of.get(bound) ?? []) as readonly Json[]).map(wordOf)),
     ...formLines(of.get("form")),
   ];
 }

@@ -45,7 +45,7 @@ function describeGrant(grant: GrantJson): readonly string[] {
     `  used ${grant.used} of ${grant.uses} times, until ${new Date(grant.until).toISOString()}`,
     ...Object.entries(amounts).map(([name, most]) => `  ${visible(name)}: ${spent[name] ?? "0"} of ${most}`),
     ...(grant.form === undefined ? [] : [formLine(grant.form)]),
-    ...boundLines((bound) => (bound === "sums" ? Object.keys(amounts) : grant[bound])),
+    ...boundLines(grant.form !== undefined, (bound) => (bound === "sums" ? Object.keys(amounts) : grant[bound])),
   ];
 }
 

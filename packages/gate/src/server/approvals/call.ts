@@ -1,7 +1,6 @@
 import { hash } from "node:crypto";
 import {
   attachText,
-  boundMembers,
   bindingText,
   factTexts,
   presenceOf,
@@ -134,7 +133,7 @@ export class ApprovableCall {
 
   /**
    * What a grant made from this call may be at most. It is bound to the facts that say whose money the call uses, and to
-   * what the rules read; a grant by form to all that the call has.
+   * what the rules read; a grant by form also to all else that the call has.
    */
   #offer(
     { atMostMs, bounds, form, others, pin, sums, uses }: Grants,
@@ -142,17 +141,14 @@ export class ApprovableCall {
     causes: readonly Cause[],
   ): Pick<ApprovalRequest, "grants"> {
     const { subject = [], unbound: notBound = [] } = this.#plan.prepared.plan ?? {};
-    const widths = form && (this.compared.members().length > membersMax ? [] : this.#widths(form));
+    const widths = form && this.#widths(form);
     if (widths?.length === 0) return {};
-    const pick = (as: ReturnType<typeof bounds.get>): readonly string[] =>
-      [...bounds.keys()].filter((path) => bounds.get(path) === as).toSorted();
-    const unbound = [...new Set([...notBound, ...(form?.free ?? [])])];
-    const all = form === undefined ? pick("form") : this.#members([...unbound, ...left, form.member]);
-    const same = [...subject, ...pick("same"), ...all];
-    const pins = [
-      ...new Set([...pin, ...facts, ...others, ...same.filter((path) => !isAmong(path, form?.free ?? []))]),
-      ...pick("present").map(presenceOf),
-    ].toSorted();
+    const pick = (...as: readonly ReturnType<typeof bounds.get>[]): readonly string[] =>
+      [...bounds.keys()].filter((path) => as.includes(bounds.get(path))).toSorted();
+    const unbound = [...notBound, ...(form?.free ?? [])];
+    const same = form === undefined ? pick("same", "form") : pick("same", "most", "least");
+    const present = pick("present").map(presenceOf);
+    const pins = [...new Set([...pin, ...facts, ...others, ...subject, ...same, ...present])].toSorted();
     const most = pick("most").filter((path) => !sums.includes(path) && !pins.includes(path));
     const least = pick("least").filter((path) => !pins.includes(path));
     const reads = causes.flatMap(({ facts: read }) => read.map(({ path }) => path));
@@ -178,13 +174,6 @@ export class ApprovableCall {
     return widthsOfCall(this.#plan.prepared, this.#plan.now, line).map(({ name, open, key }) => {
       return { name, digest: grantRows.formDigest(key, digest), open };
     });
-  }
-
-  /** All that the call has, without what is free. */
-  #members(free: readonly string[]): readonly string[] {
-    const { toolInput, platformState } = this.request;
-    const facts = platformState === null ? [] : boundMembers(platformState, "platform", free);
-    return [...boundMembers(toolInput, "input", free), ...facts, presenceOf("platform")];
   }
 
   /** The keyed digest of the call's key and session. */
@@ -260,9 +249,6 @@ export class ApprovableCall {
     return found;
   }
 }
-
-/** A grant by form compares each member, so a call with more of them has none. */
-const membersMax = 256;
 
 type Grants = NonNullable<ReturnType<typeof requirementFor>["grants"]>;
 

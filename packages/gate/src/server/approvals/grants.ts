@@ -1,5 +1,6 @@
 import {
   parsePresenceName,
+  allElseText,
   grantsMax,
   inputMembers,
   memberOf,
@@ -10,6 +11,7 @@ import {
   type FormOffer,
   type Grant,
   type GrantBody,
+  type GrantForm,
   type GrantOffer,
   type WidthJson,
 } from "../../../../core/src/approvals/mod.ts";
@@ -54,7 +56,7 @@ export interface GrantRequest {
 type Schemas = Route["schemas"];
 
 interface BoundMembers extends Partial<Omit<GrantOffer, "form">> {
-  readonly form?: { readonly member: string } | undefined;
+  readonly form?: object | undefined;
 }
 
 /**
@@ -65,8 +67,9 @@ export function freeMembers(
   { input }: ComparedCall,
   { pins = [], sums = [], most = [], least = [], free = [], form }: BoundMembers,
 ): readonly string[] {
-  const bound = [...pins, ...sums, ...most, ...least, ...(form === undefined ? [] : [form.member])];
-  const members = input === undefined ? [] : inputMembers(input);
+  const bound = [...pins, ...sums, ...most, ...least];
+  // A form binds all that is not listed.
+  const members = input === undefined || form !== undefined ? [] : inputMembers(input);
   const paths = members.map(({ path }) => path);
   // The members of an object follow it.
   const isAround = (path: string, index: number): boolean => isPartOf(paths[index + 1] ?? "", path);
@@ -148,24 +151,25 @@ function boundsFor(
   { digest, schemas }: { readonly digest: grantRows.Digester; readonly schemas: readonly Schemas[] },
 ): Result<Pick<GrantBody, "form" | "free" | "least" | "most" | "pins">, Refusal> {
   const { width = exact } = wanted;
-  const form = formFor(offeredForm, width);
+  const line = lineFor(offeredForm, width);
   const pins = [...new Set([...own, ...wanted.pins])].toSorted();
-  const bound = [...pins, ...sums, ...most, ...least, ...(form === undefined ? [] : [form.member])];
+  const bound = [...pins, ...sums, ...most, ...least, ...(line === undefined ? [] : [line.member])];
   const [problem] = [
-    ...(form === undefined && width !== exact ? [noWidth(width, offeredForm)] : []),
+    ...widthProblem(width, offeredForm, pins),
     ...wanted.pins.flatMap((member) => pinProblem(member, source, schemas)),
     ...wanted.free.flatMap((member) => freeProblem(member, source, schemas, bound)),
   ];
   if (problem !== undefined) return bad(refuse("grant-refused", problem));
-  const free = [...new Set(wanted.free), ...offered.filter((member) => !pins.includes(member))].toSorted();
+  const free = [...new Set([...wanted.free, ...offered.filter((member) => !pins.includes(member))])].toSorted();
   const digests = pins.map((pin) => [pin, grantRows.pinDigest(pin, memberText(source, pin), digest)] as const);
+  const form = line && { ...line, rest: digest(allElseText(source, [...free, line.member])) };
   return good({ ...(form !== undefined && { form }), free, least, most, pins: Object.fromEntries(digests) });
 }
 
 /** The narrowest width: the command line is the same. */
 const exact = "same";
 
-function formFor(offer: FormOffer | undefined, width: string): GrantBody["form"] {
+function lineFor(offer: FormOffer | undefined, width: string): Omit<GrantForm, "rest"> | undefined {
   const found = offer?.widths.find(({ name }) => name === width);
   return offer && found && { member: offer.member, width: found.name, digest: found.digest };
 }
@@ -177,9 +181,15 @@ export function shownWidths({ member, widths }: FormOffer, source: ComparedCall)
   return widths.map(({ name, open }) => ({ name, shown: formText(text, open) }));
 }
 
-function noWidth(width: string, offer: FormOffer | undefined): string {
-  const known = (offer?.widths ?? [{ name: exact }]).map(({ name }) => name).join(", ");
-  return `a grant from this call cannot have the width ${quote(width)}; it can have: ${known}`;
+/** Why a grant cannot have a width. */
+function widthProblem(width: string, offer: FormOffer | undefined, pins: readonly string[]): readonly string[] {
+  if (width === exact) return [];
+  const known = (offer?.widths ?? [{ name: exact }]).map(({ name }) => name);
+  if (!known.includes(width))
+    return [`a grant from this call cannot have the width ${quote(width)}; it can have: ${known.join(", ")}`];
+  return pins
+    .filter((pin) => pin === offer?.member)
+    .map((pin) => `${quote(pin)} cannot be pinned beside the width ${quote(width)}: leave one of them out`);
 }
 
 /** Why a person cannot pin a member. */
@@ -200,11 +210,17 @@ function freeProblem(
 ): readonly string[] {
   const name = quote(member);
   if (hopeOf(member, schemas) === "none") return [`a call of the tool cannot have ${name}${hintFor(member, source)}`];
-  if (bound.some((each) => overlaps(parsePresenceName(each) ?? each, member)))
+  if (bound.some((each) => binds(each, member)))
     return [`a grant cannot free ${name}: it is bound, or it contains a member that is`];
   return memberText(source, member) === undefined
     ? []
     : [`the call has ${name}, and a grant frees only members that the call lacks`];
+}
+
+/** Is a member bound, or an object that contains it, or a part of it? If only its presence is, its parts are not. */
+function binds(bound: string, member: string): boolean {
+  const present = parsePresenceName(bound);
+  return present === undefined ? overlaps(bound, member) : isPartOf(present, member);
 }
 
 function hintFor(member: string, { input, platform }: ComparedCall): string {
