@@ -144,6 +144,28 @@ const others: readonly (readonly [text: string, path: string])[] = [
   ["git -C sub log && cat b", "/srv/app/sub/b"],
 ];
 
+test("an address of the web names no file outside, and its neighbours do", async () => {
+  const outside = async (text: string): Promise<readonly string[]> => {
+    const { reads, writes } = await answerTo(text, table);
+    return [...new Set([...reads, ...writes])].filter((path) => !path.startsWith("/srv/app"));
+  };
+  for (const text of [
+    "odd -s https://h.example:8080/a/b.json?x=/c#/d /dev/null",
+    "odd --url=http://127.0.0.1:9000/metrics",
+  ])
+    assert.deepEqual(await outside(text), [], text);
+  for (const [text, path] of [
+    ["odd file:///etc/x", "/etc/x"],
+    ["odd https://h.example/a,/etc/x", "/etc/x"],
+    ["odd @https://h.example/a@/etc/x", "/etc/x"],
+    ["odd https://h.example/a -o/etc/x", "/etc/x"],
+    ["odd https://h.example/a /etc/x", "/etc/x"],
+    ["odd 'https://h.example/{a,/etc/x}'", "/etc/x"],
+    ["odd ssh://h.example/etc/x", "/h.example/etc/x"],
+  ] as const)
+    assert.ok((await outside(text)).includes(path), `${text}: ${(await outside(text)).join(" ")}`);
+});
+
 test("a word is not looked for in a folder in which its command cannot run", async () => {
   for (const [text, path] of others) {
     const { reads } = await answerTo(text, table);

@@ -233,6 +233,50 @@ const pairs: readonly (readonly [source: string, ...later: readonly string[]])[]
   ["git push origin main", "git push origin +main", "git push ../evil main", "git push https://a.example/x main"],
 ];
 
+const readyForms: readonly (readonly [source: string, same: string, ...others: readonly string[]])[] = [
+  [
+    "git push -u origin fix-1",
+    "git push -u origin fix-2",
+    "git push -u backup fix-1",
+    "git push -u ../x fix-1",
+    "git push -u origin fix-1:main",
+    "git push -u origin +fix-1",
+    "git push -u -f origin fix-1",
+  ],
+  ["git fetch origin main", "git fetch origin dev", "git fetch backup main", "git fetch origin main:main"],
+  [
+    "gh pr view 12 --json title",
+    "gh pr view 13 --json title",
+    "gh pr view 13 --json body",
+    "gh pr view 12 --json title --repo evil/x",
+    "gh issue view 12 --json title",
+    "gh pr close 12 --json title",
+    "gh pr view https://github.com/evil/x/pull/1 --json title",
+  ],
+  ["gh run watch 1", "gh run watch 2", "gh run cancel 1", "gh run watch 1 --repo evil/x"],
+  ["docker compose restart web", "docker compose restart api", "docker compose kill web", "docker restart web"],
+  [
+    "docker compose up -d web",
+    "docker compose up -d api",
+    "docker compose -f evil.yaml up -d web",
+    "docker compose up -d --build web",
+  ],
+  [
+    "kubectl get pods -n media",
+    "kubectl get pods -n web",
+    "kubectl get secrets -n media",
+    "kubectl get nodes -n media",
+    "kubectl --context prod get pods -n media",
+    "kubectl delete pods -n media",
+  ],
+  [
+    "kubectl --context dev get pod web-1",
+    "kubectl --context dev get pod web-2",
+    "kubectl --context prod get pod web-1",
+  ],
+  ["kubectl logs -f web-1", "kubectl logs -f web-2", "kubectl logs -f deployment/web", "kubectl exec -f web-1"],
+];
+
 suite("widths of a command line", { concurrency: true }, () => {
   test("each text has its widths, the narrowest first", async () => {
     for (const [text, ...widths] of shown) {
@@ -247,6 +291,15 @@ suite("widths of a command line", { concurrency: true }, () => {
       assert.ok(await isSameForm(source, same, width), `positive control: ${same}`);
       for (const other of others) assert.ok(!(await isSameForm(source, other, width)), other);
     });
+
+  test("the ready packs leave names open, and never a remote, a cluster, a repository or a kind of resource", async () => {
+    const ready = compile(readReady("hosts/claude-code")).tables.get("claude-code");
+    assert.ok(ready !== undefined);
+    for (const [source, same, ...others] of readyForms) {
+      assert.ok(await isSameForm(source, same, "texts", ready), `positive control: ${source}, ${same}`);
+      for (const other of others) assert.ok(!(await isSameForm(source, other, "texts", ready)), `${source}, ${other}`);
+    }
+  });
 
   test("pairs that attacks tried with the ready packs are of no common form", async () => {
     const ready = compile(readReady("hosts/claude-code")).tables.get("claude-code");

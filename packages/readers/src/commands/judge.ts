@@ -259,6 +259,7 @@ export class TextJudge {
           : partsOf(word).flatMap((part) => pathsOfWord(part, { folders }));
       for (const path of named) {
         const folder = isAnyName(segmentsOf(path).at(-1) ?? "") ? path.slice(0, path.lastIndexOf("/")) : path;
+        if (folder === "/dev/null") continue;
         if (folder !== path) this.#trees.add(folder);
         for (const paths of into) paths.add(folder);
       }
@@ -451,11 +452,15 @@ function partsOf(word: ReadWord): readonly ReadWord[] {
   const parts = (word.values ?? []).flatMap((value) => {
     const bundled = /^-[^-./~]+([.~].+)$/.exec(value)?.[1] ?? "";
     const attached = /^-[^-]./.test(value) ? [value.slice(2), bundled] : [];
+    if (webAddress.test(value)) return [];
     return [...attached, ...value.split(/[\s=:@,;"'{}[\]()]+/)].filter((part) => part !== "" && part !== value);
   });
   const patterns = [...(word.values ?? []), ...parts].flatMap(patternsIn);
   return [word, ...[...new Set([...parts, ...patterns])].map(wordOfPattern)];
 }
+
+/** An address of the web is no path, and neither are its parts. */
+const webAddress = /^(?:--[\w-]+=)?https?:\/\/[\w.~:/?#!&=%-]+$/;
 
 /** The patterns of names in a quoted word, which some programs read themselves: `'.e*'`. */
 function patternsIn(value: string): readonly string[] {
