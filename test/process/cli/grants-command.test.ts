@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { large, payments, startDesk, type Desk } from "../../support/approvals.ts";
 import { command } from "../../support/command.ts";
+import { formCommands } from "../../support/form-commands.ts";
 import { sentencesOf } from "../../support/sentences.ts";
 
 const says = sentencesOf(import.meta.filename);
@@ -49,6 +50,46 @@ test("two people make a grant, and one ends it", async (t) => {
   says("revoked-again", plain(await bob("revoke", id)));
 });
 
+test("a grant by form says how far it reaches, and why it reaches no further", async (t) => {
+  const desk = await startDesk(t, { contract: formCommands });
+  const anna = grantsOf(desk, "anna");
+  const ask = async (text: string): Promise<string> => {
+    const call = {
+      tool_name: "bash",
+      tool_input: { command: text },
+      platform_state: { cwd: "/srv/app" },
+      session_id: "s",
+    };
+    return (await desk.asks(call)).approval.id;
+  };
+  const [wide, narrow, lost] = [
+    await ask("publish -m x a.ts"),
+    await ask("publish -m x ../a.ts -z"),
+    await ask("rm a.ts"),
+  ];
+  const bounds = ["--for", "8h", "--uses", "50"];
+  says("widths", await anna("create", wide, "--preview"));
+  says("one width", await anna("create", narrow, "--preview"));
+  says("another width", await anna("create", narrow, ...bounds, "--width", "texts"));
+  says("a pinned command line", await anna("create", wide, ...bounds, "--width", "texts", "--pin", "input.command"));
+  says("a command that deletes", await anna("create", lost, "--preview"));
+  says("a grant by form", plain(await anna("create", wide, ...bounds, "--width", "files")));
+  const show = async (id: string): Promise<string> => {
+    const { stdout } = await command([
+      "approvals",
+      "show",
+      id,
+      "--url",
+      desk.address,
+      "--key-file",
+      join(desk.folder, "anna.key"),
+    ]);
+    return plain(stdout.slice(stdout.search(/\n(?:What a grant|No grant)/), stdout.indexOf("\nhash")).trim());
+  };
+  says("a card with widths", await show(wide));
+  says("a card without a grant", await show(lost));
+});
+
 test("a mistake is one sentence, and makes no grant", async (t) => {
   const desk = await startDesk(t, { contract });
   const anna = grantsOf(desk, "anna");
@@ -64,7 +105,11 @@ test("a mistake is one sentence, and makes no grant", async (t) => {
     "a pin that the call lacks": ["--amount", "5", "--pin", "input.other"],
     "a pin that is not a member": ["--amount", "5", "--pin", "other"],
   };
-  for (const [name, args] of Object.entries(wrong)) says(name, plain(await anna("create", approval.id, ...args)));
+  const bounds = ["--for", "30m", "--uses", "1"];
+  for (const [name, args] of Object.entries(wrong))
+    says(name, plain(await anna("create", approval.id, ...bounds, ...args)));
+  says("no bounds", await anna("create", approval.id, "--amount", "5"));
+  says("no number of uses", await anna("create", approval.id, "--amount", "5", "--for", "1h"));
   says("an unknown approval", await anna("create", `apr_1_${"0".repeat(32)}`, "--amount", "5"));
   says("no-grant", await anna("list"));
 });

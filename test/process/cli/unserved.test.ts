@@ -72,7 +72,7 @@ test("without a gate, a grant is made, listed and revoked, and the next gate obe
   const contract = payments.replace("{ by: [finance] }", "{ by: [finance], grants: { at_most: 1h, uses: 3 } }");
   const { desk, id } = await parked(t, contract);
   const anna = runnerOn(desk, "anna");
-  const made = await anna("grants", "create", id, "--amount", "3000");
+  const made = await anna("grants", "create", id, "--amount", "3000", "--for", "30m", "--uses", "3");
   const [grant = ""] = /grt_\w+/.exec(made.text) ?? [];
   assert.ok(grant !== "", made.text);
   let next = await startDesk(t, { folder: desk.folder, contract, persons: {} });

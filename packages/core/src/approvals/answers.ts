@@ -48,6 +48,8 @@ export interface ApprovalDetailJson extends ApprovalJson {
   readonly contract: string | null;
   readonly may_differ: readonly string[];
   readonly grants_allowed: false | GrantOfferJson;
+  /** Why there can be no grant; absent if there can. */
+  readonly no_grant?: string;
   readonly same_call: readonly SameCall[];
 }
 

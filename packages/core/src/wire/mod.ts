@@ -11,6 +11,7 @@ export type * from "./answers.ts";
 export { canonical, type Canonical } from "./canonical.ts";
 export { findUtf8Fault, jsonText, readJson, utf8Bytes, type Json, type JsonDocument, type JsonObject } from "./json.ts";
 export { keyKindOf, type KeyKind } from "./key-kind.ts";
+export { lengthText } from "./length.ts";
 export { limits } from "./limits.ts";
 export { isLoopback, isLoopbackUrl, isPrivateUrl } from "./loopback.ts";
 export { charactersOf, inputText, numberByValue } from "./input-text.ts";

@@ -6,6 +6,7 @@ import { el } from "../elements.ts";
 import { Button, Choice } from "../fields.ts";
 import { ask, gateNow, type Problem } from "../gate.ts";
 import { panel, ProblemNote } from "../parts.ts";
+import { Text } from "../text.ts";
 import { momentText } from "../time.ts";
 import { Comment, denialsText, noReason } from "./comment.ts";
 import { opensText } from "../tree.ts";
@@ -124,6 +125,8 @@ function DecideForm(props: DecideFormProps): JSX.Element {
         h(Choice, { id: "hours", label: "The denial applies for", value: hours, onText: setHours, choices: lengths }),
       ),
       el.p({ class: "quiet" }, denialsText),
+      approval.no_grant !== undefined &&
+        el.p({ class: "quiet" }, "No grant can be made from it: ", h(Text, { of: approval.no_grant }), "."),
       offer !== false && !isGiven && h(GrantForm, { approval, offer, fields: grant, onChange: setGrant }),
     ),
     el.section(

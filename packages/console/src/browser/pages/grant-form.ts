@@ -80,9 +80,13 @@ function Widths({ approval, offer, fields, change }: FieldsProps & Pick<GrantFor
       }
     };
     void preview();
-  }, [approval.hash]);
+  }, [approval.hash, fields.anySession, [...fields.pins].join()]);
   return el.div(
-    { role: "radiogroup", "aria-label": "How far the command line of later calls may differ" },
+    { role: "radiogroup", "aria-labelledby": "grant-widths" },
+    el.p(
+      { id: "grant-widths" },
+      "How far may the command line of later calls differ? Words in capitals stand for any other of their kind.",
+    ),
     widths.map(({ name, shown }) =>
       el.div(
         { key: name },

@@ -69,6 +69,9 @@ export function boundLines(
   ];
 }
 
+/** If the command line may not differ at all. */
+export const onlyWidth = "no other text is of its form: svc-gate commands shows what each form lists";
+
 /** A width of a command line: its name, what it means, and the command line with kinds for the words that may differ. */
 export function widthLines({ name, shown }: WidthJson): readonly string[] {
   return [`  ${visible(name).padEnd(6)} ${widthWords[name] ?? ""}`, `    ${visible(shown)}`];

@@ -1,5 +1,5 @@
 import type { WidthJson } from "../../../../core/src/approvals/mod.ts";
-import { readJson, visible, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
+import { lengthText, readJson, visible, type Json, type JsonObject } from "../../../../core/src/wire/mod.ts";
 import {
   requireAccepted,
   withGateFor,
@@ -9,7 +9,7 @@ import {
   type OperatorOptions,
 } from "../operator.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
-import { boundLines, cardLines, shownText, widthLines } from "./card.ts";
+import { boundLines, cardLines, onlyWidth, shownText, widthLines } from "./card.ts";
 
 export interface ListOptions extends OperatorOptions {
   readonly state?: string;
@@ -76,7 +76,7 @@ function card(approval: JsonObject): readonly string[] {
   const decisions = (approval.get("decisions") as readonly JsonObject[] | undefined) ?? [];
   return [
     `${text("id")}: ${text("status")}, ${text("has")} of ${text("needs")} people`,
-    `  decide until ${time("decide_by")}; use until ${time("use_by")}; asked ${text("asked")} times`,
+    `  decide until ${time("decide_by")}; use until ${time("use_by")}; asked ${text("asked") === "1" ? "once" : `${text("asked")} times`}`,
     "",
     "What the rule says",
     `  ${visible(text("reason"))}`,
@@ -93,7 +93,7 @@ function card(approval: JsonObject): readonly string[] {
       : "What the platform says",
     ...cardLines(approval.get("platform_state") ?? null, "  "),
     ...sameLines(approval.get("same_call")),
-    ...offerLines(approval.get("grants_allowed")),
+    ...offerLines(approval.get("grants_allowed"), approval.get("no_grant")),
     ...(decisions.length === 0 ? [] : ["", "What people said", ...decisions.map(decisionLine)]),
     "",
     `hash ${text("hash")}`,
@@ -120,9 +120,10 @@ function sameText(other: JsonObject): string {
   ].join("; ");
 }
 
-/** What a grant made from the call may be at most, and what it leaves free. */
-function offerLines(offer: Json | undefined): readonly string[] {
-  if (!(offer instanceof Map)) return [];
+/** What a grant made from the call may be at most, and what it leaves free; or why there can be none. */
+function offerLines(offer: Json | undefined, why: Json | undefined): readonly string[] {
+  if (!(offer instanceof Map))
+    return typeof why === "string" ? ["", `No grant can be made from it: ${visible(why)}`] : [];
   const of: JsonObject = offer;
   return [
     "",
@@ -133,11 +134,6 @@ function offerLines(offer: Json | undefined): readonly string[] {
   ];
 }
 
-function lengthText(ms: number): string {
-  const [minutes, days] = [ms / 60_000, ms / 86_400_000];
-  return Number.isInteger(days) ? `${days} days` : `${minutes} minutes`;
-}
-
 /** The widths that a grant can have. */
 function formLines(form: Json | undefined): readonly string[] {
   const widths = form instanceof Map ? (((form as JsonObject).get("widths") ?? []) as readonly JsonObject[]) : [];
@@ -146,7 +142,9 @@ function formLines(form: Json | undefined): readonly string[] {
     name: wordOf(width.get("name")),
     shown: wordOf(width.get("shown")),
   });
-  return ["", "How far the command line of later calls may differ (--width)", ...widths.map(read).flatMap(widthLines)];
+  const lines = widths.map(read).flatMap(widthLines);
+  const more = widths.length === 1 ? [`  ${onlyWidth}`] : [];
+  return ["", "How far the command line of later calls may differ (--width)", ...lines, ...more];
 }
 
 function decisionLine(decision: JsonObject): string {

@@ -1,6 +1,6 @@
 import type { GrantJson, GrantOfferJson } from "../../../../core/src/approvals/mod.ts";
 import { lengthMs } from "../../server/mod.ts";
-import { visible } from "../../../../core/src/wire/mod.ts";
+import { lengthText, visible } from "../../../../core/src/wire/mod.ts";
 import {
   requireAccepted,
   withGateFor,
@@ -11,7 +11,7 @@ import {
   type OperatorOptions,
 } from "../operator.ts";
 import { BadInput, type Outcome } from "../outcome.ts";
-import { boundLines, shownText, widthLines } from "./card.ts";
+import { boundLines, onlyWidth, shownText, widthLines } from "./card.ts";
 
 export interface CreateGrantOptions extends OperatorOptions {
   readonly amount: readonly string[];
@@ -41,7 +41,7 @@ function describeGrant(grant: GrantJson): readonly string[] {
   const people = list(decisions.map(({ person }) => person));
   return [
     `${id}  ${status}${status === "pending" ? `, ${has} of ${needs} people` : ""}, by ${people}`,
-    `  ${shownText(grant.tool_name)} by ${visible(key)} in ${isAny ? "every session" : "one session"}, for ${list(rules)}`,
+    `  ${shownText(grant.tool_name)} by ${visible(key)} in ${isAny ? "every session" : `the session of row ${grant.source}`}, for ${list(rules)}`,
     `  used ${grant.used} of ${grant.uses} times, until ${new Date(grant.until).toISOString()}`,
     ...Object.entries(amounts).map(([name, most]) => `  ${visible(name)}: ${spent[name] ?? "0"} of ${most}`),
     ...(grant.form === undefined ? [] : [formLine(grant.form)]),
@@ -78,11 +78,12 @@ export function createGrantCommand(id: string, options: CreateGrantOptions): Pro
       throw new BadInput(refusalOf(answer));
     };
     const { widths = [] } = offer.form ?? {};
-    if (preview && width === undefined && widths.length > 1 && !options.json) {
+    if (preview && width === undefined && widths.length > 0 && !options.json) {
       const lines: string[] = [];
       for (const each of widths) lines.push(...widthLines(each), `    ${coveredText(await send(each.name))}`);
-      return { exitCode: 0, text: lines.join("\n") };
+      return { exitCode: 0, text: [...lines, ...(widths.length === 1 ? [`  ${onlyWidth}`] : [])].join("\n") };
     }
+    if (!preview) requireBounds(options, offer);
     const answer = await send(width);
     if (options.json) return { exitCode: 0, text: answer.text ?? "", forPrograms: true };
     if (preview) return { exitCode: 0, text: coveredText(answer) };
@@ -91,6 +92,21 @@ export function createGrantCommand(id: string, options: CreateGrantOptions): Pro
       shown.status === "pending" ? ["the call itself still waits: `svc-gate approvals approve` lets it run"] : [];
     return { exitCode: 0, text: [...made.flatMap(describeGrant), ...waits].join("\n") };
   });
+}
+
+/** Nobody grants 10,000 calls by leaving two options out. */
+function requireBounds(
+  { for: length, uses }: CreateGrantOptions,
+  { at_most_ms: ms, uses: most }: Partial<GrantOfferJson>,
+): void {
+  // The gate says why it permits no grant.
+  if (ms === undefined) return;
+  const missing = [...(length === undefined ? ["--for"] : []), ...(uses === undefined ? ["--uses"] : [])];
+  if (missing.length > 0)
+    throw new BadInput(
+      `say how long and how often with ${missing.join(" and ")}, such as --for 1h --uses 20; at most ${lengthText(ms)} and ${most} uses`,
+    );
+  if (lengthOf(length ?? "") > ms) throw new BadInput(`--for is at most ${lengthText(ms)}, which the rules permit`);
 }
 
 /** What the gate offers; nothing if the rules permit no grant. */

@@ -144,7 +144,7 @@ export class GrantDesk {
     const status = statusAt(approval, at);
     if (!["pending", "approved", "used"].includes(status))
       return bad(
-        refuse("grant-refused", `the approval is ${status}: make the grant from a call that a person lets through`),
+        refuse("grant-refused", `the approval is ${status}: make the grant from a call that waits or was approved`),
       );
     const opening = kept.find((each) => each.row.seq === row)?.row as StoredRow;
     const { person } = voter.value;
@@ -265,9 +265,9 @@ export function grantBodyIn(
 ): Result<GrantBody, Refusal> {
   const room = requireRoom(transaction.grants, at);
   if (!room.ok) return room;
-  const schemas = (policySet.tools.get(approval.tool)?.routes ?? []).map((route) => route.schemas);
+  const routes = policySet.tools.get(approval.tool)?.routes ?? [];
   const digest = (text: string): string => transaction.digest(text);
-  return grantBody({ approval, row }, wanted, { at, person, contract, schemas, digest });
+  return grantBody({ approval, row }, wanted, { at, person, contract, routes, digest });
 }
 
 /** Appends the row that makes a grant. */

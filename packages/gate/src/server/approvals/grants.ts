@@ -23,6 +23,7 @@ import {
   good,
   isAmong,
   isPartOf,
+  lengthText,
   nearest,
   overlaps,
   pathNames,
@@ -90,25 +91,23 @@ export function grantBody(
     at,
     contract,
     digest,
-    schemas,
+    routes,
   }: {
     readonly person: string;
     readonly at: number;
     readonly contract: string;
     readonly digest: grantRows.Digester;
-    readonly schemas: readonly Schemas[];
+    readonly routes: readonly Route[];
   },
 ): Result<GrantBody, Refusal> {
   const { asking, key, session, tool } = approval;
   const offer = asking.grants;
-  if (offer === undefined)
-    return bad(
-      refuse("grant-refused", "a rule that asked for this call has no `grants`, so each call needs its own decision"),
-    );
+  if (offer === undefined) return bad(refuse("grant-refused", noGrantReason(approval, routes)));
   if (parseLeaf(row.leaf)?.contract !== `sha256:${contract}`)
     return bad(
       refuse("grant-refused", "the contract has changed since the call was asked: make the grant from a later call"),
     );
+  const schemas = routes.map((route) => route.schemas);
   const length = lengthFor(offer, wanted, at);
   if (!length.ok) return length;
   const source = grantRows.recordedCall(row);
@@ -131,14 +130,27 @@ export function grantBody(
   });
 }
 
+/** Why no grant can be made from a call: a rule that permits none, or what the call does. */
+export function noGrantReason({ asking }: Approval, routes: readonly Route[]): string {
+  const causes = Object.keys(asking.causes);
+  const rules = new Map(routes.flatMap((route) => route.rules.map((rule) => [rule.id, rule.terms])));
+  const firm = causes.find((cause) => rules.get(cause)?.grants === undefined);
+  const kinds = new Set(
+    causes.map((cause) => [cause.split(".", 1), rules.get(cause)?.grants?.form === undefined].join()),
+  );
+  const own = kinds.size > 1 ? "its rules permit grants of different kinds" : "a command in it may delete something";
+  const why = firm === undefined ? own : `the rule ${quote(firm)} asked for it and has no \`grants\``;
+  return `${why}, so each call needs its own decision`;
+}
+
 function lengthFor(
   offer: GrantOffer,
   { until: end, uses = offer.uses }: GrantRequest,
   at: number,
 ): Result<Pick<GrantBody, "until" | "uses">, Refusal> {
   const until = end ?? at + offer.at_most;
-  const longest = `${offer.at_most / 1000} seconds from now, the longest time that the rules permit`;
-  if (until <= at || until > at + offer.at_most) return invalid(`"until" must be within ${longest}`);
+  const longest = `${lengthText(offer.at_most)} from now, which the rules permit`;
+  if (until <= at || until > at + offer.at_most) return invalid(`"until" must be at most ${longest}`);
   if (uses > offer.uses) return invalid(`"uses" must be at most ${offer.uses}, which the rules permit`);
   return good({ until, uses });
 }

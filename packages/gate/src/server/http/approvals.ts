@@ -27,7 +27,7 @@ import {
   type Result,
 } from "../../../../core/src/wire/mod.ts";
 import type { DecisionRequest, VoteResult } from "../approvals/desk.ts";
-import { freeMembers, shownWidths } from "../approvals/grants.ts";
+import { freeMembers, noGrantReason, shownWidths } from "../approvals/grants.ts";
 import type { SlicedRead } from "../admission/reads.ts";
 import type { ValidKey } from "../keys/keys.ts";
 import {
@@ -348,7 +348,8 @@ function detailOf(
   const leaf = parseLeaf(row?.leaf ?? "");
   const { mode = null, contract = null } = leaf ?? {};
   const kind = row && leaf && readCall(leaf, row.evidence)?.key_kind;
-  const unbound = call.gate.policy.policySet.tools.get(approval.tool)?.unbound ?? [];
+  const { unbound = [], routes = [] } = call.gate.policy.policySet.tools.get(approval.tool) ?? {};
+  const offer = offerOf(approval, row);
   const detail: WithRaw<ApprovalDetailJson> = {
     ...describeStatus(call, approval),
     ...describeApproval(call, approval, row),
@@ -359,7 +360,8 @@ function detailOf(
     counters: outcome?.counters ?? null,
     mode,
     contract,
-    grants_allowed: offerOf(approval, row),
+    grants_allowed: offer,
+    ...(offer === false && row !== undefined && { no_grant: noGrantReason(approval, routes) }),
     same_call: others,
   };
   return objectText(detail);

@@ -1,6 +1,6 @@
 import type { PolicySet } from "../../../../readers/src/contract.ts";
 import { compare, isExact, type ToolPlan } from "../../../../readers/src/ir.ts";
-import { parseNumber } from "../../../../core/src/wire/mod.ts";
+import { lengthText, parseNumber } from "../../../../core/src/wire/mod.ts";
 import { isCoveredBy, impossible } from "../formula/reasoner.ts";
 import { causesOf, isTrue, subjectsOf, type EscalationCause, type AnalysisSubject } from "../formula/subject.ts";
 import type { ContractChange, ChangeDirection } from "./call.ts";
@@ -245,17 +245,4 @@ function groupsDirection(
 function driftDirection(before: string, after: string): ChangeDirection {
   const [a, b] = [parseNumber(before), parseNumber(after)];
   return isExact(a) && isExact(b) && compare(a, b) > 0 ? "stricter" : "weaker";
-}
-
-const units = [
-  ["d", 86_400_000],
-  ["h", 3_600_000],
-  ["m", 60_000],
-  ["s", 1000],
-] as const;
-
-/** A length as a contract writes it, in the largest unit that has no fraction. */
-function lengthText(ms: number): string {
-  const [unit, size] = units.find(([, each]) => ms % each === 0) ?? ["ms", 1];
-  return `${ms / size}${unit}`;
 }
