@@ -459,7 +459,7 @@ function partsOf(word: ReadWord): readonly ReadWord[] {
   return [word, ...[...new Set([...parts, ...patterns])].map(wordOfPattern)];
 }
 
-/** An address of the web is no path, and neither are its parts. */
+/** The parts of an address of the web are not paths. */
 const webAddress = /^(?:--[\w-]+=)?https?:\/\/[\w.~:/?#!&=%-]+$/;
 
 /** The patterns of names in a quoted word, which some programs read themselves: `'.e*'`. */

@@ -38,10 +38,11 @@ async function grantsOf(gate: GateDoor, options: OperatorOptions): Promise<reado
 function describeGrant(grant: GrantJson): readonly string[] {
   const { amounts, any_session: isAny, decisions, has, id, key, needs, rules, spent, status } = grant;
   const list = (names: readonly string[]): string => (names.length === 0 ? "none" : names.map(visible).join(", "));
+  const sessions = isAny ? "every session" : `the session of row ${grant.source}`;
   const people = list(decisions.map(({ person }) => person));
   return [
     `${id}  ${status}${status === "pending" ? `, ${has} of ${needs} people` : ""}, by ${people}`,
-    `  ${shownText(grant.tool_name)} by ${visible(key)} in ${isAny ? "every session" : `the session of row ${grant.source}`}, for ${list(rules)}`,
+    `  ${shownText(grant.tool_name)} by ${visible(key)} in ${sessions}, for ${list(rules)}`,
     `  used ${grant.used} of ${grant.uses} times, until ${new Date(grant.until).toISOString()}`,
     ...Object.entries(amounts).map(([name, most]) => `  ${visible(name)}: ${spent[name] ?? "0"} of ${most}`),
     ...(grant.form === undefined ? [] : [formLine(grant.form)]),
