@@ -163,14 +163,22 @@ suite("decisions in the console", () => {
     await page.getByText("It would have let 2 of the last 2 calls through").waitFor();
     await texts?.check();
     await page.getByLabel("Calls", { exact: true }).fill("3");
+    await page.getByText("You also let 3 later calls of the form restart NAME through for 60 minutes").waitFor();
     await page.getByRole("button", { name: "Approve, and grant" }).click();
     await page.getByText("Your yes is recorded").waitFor();
     const [grant] = (await desk.as("anna", "/grants")).json.grants;
-    assert.deepEqual(grant.free, ["input.description", "input.limit"], "what the contract leaves free");
+    assert.deepEqual(
+      grant.free,
+      ["input.description", "input.limit", "input.opts.fast"],
+      "what the contract leaves free",
+    );
     assert.equal((await desk.asks(call("restart db"))).verdict, "ALLOW");
     assert.equal((await desk.asks(call("restart db && restart web"))).verdict, "ESCALATE");
     await anna.opens("/access");
     await page.getByText("restart NAME").waitFor();
+    const lost = await desk.asks(call("rm a.txt"));
+    await anna.opens(`/approvals/${lost.approval.id}`);
+    await page.getByText("No grant can be made from it: a command in it may delete something").waitFor();
   });
 
   test("a denial needs words", (t) => wordless(t));

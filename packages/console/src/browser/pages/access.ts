@@ -182,7 +182,7 @@ function GrantOf({ grant, mayRevoke, onChanged }: GrantProps): JSX.Element {
       h(Text, { of: key }),
       ", from ",
       el.a({ href: link(`/receipts/${source}`) }, `receipt ${source}`),
-      ". Given by ",
+      grant.any_session ? ", in every session. Given by " : ", in its session. Given by ",
       h(Text, { of: decisions.map(({ person }) => person).join(", ") }),
       status === "pending" && `; ${has} of ${needs} people`,
       ".",

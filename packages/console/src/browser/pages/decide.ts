@@ -10,7 +10,7 @@ import { Text } from "../text.ts";
 import { momentText } from "../time.ts";
 import { Comment, denialsText, noReason } from "./comment.ts";
 import { opensText } from "../tree.ts";
-import { GrantForm, readGrantForm, type GrantFields } from "./grant-form.ts";
+import { GrantForm, grantText, readGrantForm, type GrantFields } from "./grant-form.ts";
 
 interface DecideProps {
   readonly approval: ApprovalDetailJson;
@@ -112,6 +112,7 @@ function DecideForm(props: DecideFormProps): JSX.Element {
   const isMine = approval.decisions.some(({ decision, person }) => decision === "approve" && person === session.person);
   const isGiven = isMine || approval.status === "approved";
   const offer = approval.grants_allowed;
+  const granted = offer !== false && grant !== undefined && !isGiven && grantText(grant, offer);
   return h(
     Fragment,
     null,
@@ -131,7 +132,7 @@ function DecideForm(props: DecideFormProps): JSX.Element {
     ),
     el.section(
       { class: "panel verdict", "aria-label": "Deny or approve" },
-      el.p({ role: "status" }, said, isGiven ? approvedText(approval) : effectText(approval)),
+      el.p({ role: "status" }, said, isGiven ? approvedText(approval) : effectText(approval), granted),
       !isShownWhole && el.p({ class: "note" }, opensText),
       note,
       el.div(

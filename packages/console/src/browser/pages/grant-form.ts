@@ -1,13 +1,12 @@
 import { h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { ApprovalDetailJson, GrantOfferJson } from "../../../../core/src/approvals/mod.ts";
-import { widthWords } from "../../../../core/src/wire/mod.ts";
+import { lengthText, visible, widthWords } from "../../../../core/src/wire/mod.ts";
 import { el } from "../elements.ts";
 import { Button, Field, Tick } from "../fields.ts";
 import { ask, gateNow } from "../gate.ts";
 import { toggleName } from "../parts.ts";
 import { Text } from "../text.ts";
-import { lengthText } from "../time.ts";
 import { GrantBounds } from "./grant-bounds.ts";
 
 /** What the person has typed. */
@@ -183,6 +182,14 @@ function firstFields({ at_most_ms: most, form, free }: GrantOfferJson): GrantFie
     anySession: false,
     width: "same",
   };
+}
+
+/** What a grant lets through, for the person who is about to give it. */
+export function grantText({ uses, minutes, anySession, width }: GrantFields, offer: GrantOfferJson): string {
+  const shown = offer.form?.widths.find(({ name }) => name === width)?.shown;
+  const calls = `${uses || "…"} later ${uses === "1" ? "call" : "calls"}`;
+  const like = shown === undefined ? `${calls} like it` : `${calls} of the form ${visible(shown)}`;
+  return ` You also let ${like} through for ${minutes || "…"} minutes, in ${anySession ? "every session of the key" : "this session"}.`;
 }
 
 async function previewText({ id, hash }: ApprovalDetailJson, fields: GrantFields): Promise<string> {
