@@ -93,10 +93,10 @@ export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softene
     ...rules.filter(({ verdict }) => verdict === "ESCALATE").map((rule) => rule.terms),
   ]);
   const requirement = combineTerms(softened ? [...own, ...all] : own);
-  const kept = causes.flatMap(({ facts }) => facts.map(({ path }) => path));
-  const free = [...new Set(causes.flatMap((cause) => cause.free))]
-    .filter((path) => !kept.some((each) => overlaps(each, path)))
-    .toSorted();
+  const kept = causes.flatMap(({ facts }) => facts);
+  const isKept = (path: string): boolean =>
+    kept.some((fact) => (fact.as === "presence" ? isPartOf(fact.path, path) : overlaps(fact.path, path)));
+  const free = [...new Set(causes.flatMap((cause) => cause.free))].filter((path) => !isKept(path)).toSorted();
   // A grant never lifts a BLOCK.
   if (softened || requirement.grants === undefined) return { ...requirement, grants: undefined, free };
   const bounds = new Map<string, Bound>();
