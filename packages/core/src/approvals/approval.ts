@@ -78,6 +78,8 @@ export interface ApprovalRequest {
   readonly free?: readonly string[];
   /** Present if all causes let a person grant later calls too. */
   readonly grants?: GrantOffer;
+  /** Present if the person may approve it whose agent asks. */
+  readonly self?: true;
   /** Milliseconds after the last vote. */
   readonly use_within: number;
   readonly needs: readonly Need[];

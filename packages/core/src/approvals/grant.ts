@@ -21,6 +21,8 @@ export interface Grant {
   /** The rules that it lifts, each with the SHA-256 of its meaning. */
   readonly causes: Readonly<Record<string, string>>;
   readonly needs: readonly Need[];
+  /** Present if the person may make it whose agent asks. */
+  readonly self?: true;
   /** Keyed digests of members, in hex. */
   readonly pins: Readonly<Record<string, string>>;
   /** How much all uses may add together, by the name of the number; decimals. */
@@ -68,6 +70,7 @@ export interface GrantBody extends Pick<
   | "needs"
   | "pins"
   | "place"
+  | "self"
   | "source"
   | "tool"
   | "until"

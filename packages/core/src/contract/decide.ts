@@ -6,5 +6,5 @@ export { causesOf, requirementFor } from "./compile/causes.ts";
 export type { Decision } from "./core/decision.ts";
 export { count, decide, prepare } from "./run/decide.ts";
 export { lookupsOf, planLookups, type LookupPlan, type Prepared } from "./run/plan-lookups.ts";
-export { widthsOfCall } from "./run/widths.ts";
+export { readLine } from "./run/command-line.ts";
 export type { Caller } from "./compile/keys.ts";

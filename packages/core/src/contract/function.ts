@@ -4,7 +4,7 @@
  *
  * Does not: compile or decide.
  */
-export type { CommandWidth, ContractFunction } from "./core/function.ts";
+export type { CommandLine, CommandWidth, ContractFunction } from "./core/function.ts";
 export {
   fileKinds,
   kinds,

@@ -78,7 +78,7 @@ function answerTo(text: string, table: CommandTable): Pick<TableAnswer, "verdict
 export async function explainCommands(text: string, table: CommandTable, start: string): Promise<ExplainedCommands> {
   await load();
   const read = readCommands(text, table, start);
-  const widths = read.widths().map(({ name, open, key }) => ({ name, key, shown: formText(text, open) }));
+  const widths = read.line().widths.map(({ name, open, key }) => ({ name, key, shown: formText(text, open) }));
   return { answer: read.answer(), findings: read.each(), widths };
 }
 

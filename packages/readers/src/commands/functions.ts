@@ -43,7 +43,7 @@ function bindTable(table: CommandTable): BoundTable {
   };
   return {
     cost: ([text]) => 256 + (text as string).length * 16,
-    widths: (args) => readOnce(args).widths(),
+    line: (args) => readOnce(args).line(),
     run: (args) => {
       const { forms, does, reads, writes, lists, trees, ...answer } = readOnce(args).answer();
       return new Map<string, Value>([

@@ -2,7 +2,7 @@ import {
   nameOfForm,
   type CommandEffect,
   type CommandTable,
-  type CommandWidth,
+  type CommandLine,
   type Form,
 } from "../../../core/src/contract/function.ts";
 import type { Verdict } from "../../../core/src/wire/mod.ts";
@@ -14,7 +14,7 @@ import { mark, type Arg } from "../shell/words.ts";
 import { programsOf, type ProgramForms } from "./program.ts";
 import { isMisfit, matchOpenly, matchWhole, type CommandWords, type FormMatch, type NamedFile } from "./match.ts";
 import { notListed, notListedHere, say, type FormMisfit } from "./split.ts";
-import { widthsOf, type CommandFit, type TextOfCommands } from "./width.ts";
+import { isPersonal, widthsOf, type CommandFit, type TextOfCommands } from "./width.ts";
 import { installed, pathsOfWord, WordReader, wordOfText, type ReadWord } from "./word.ts";
 
 /** What a table says about a command line. */
@@ -109,9 +109,9 @@ export class TextJudge {
     return [...commands, ...rest.map((finding) => ({ ...finding, command: "", match: undefined }))];
   }
 
-  /** How later texts may differ from this one and be of the same form, the narrowest width first. */
-  widths(): readonly CommandWidth[] {
-    return widthsOf(this.#whole, this.#fits());
+  line(): CommandLine {
+    const fits = this.#fits();
+    return { widths: widthsOf(this.#whole, fits), isPersonal: isPersonal(this.#whole, fits) };
   }
 
   #fits(): readonly CommandFit[] {

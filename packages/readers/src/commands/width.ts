@@ -62,6 +62,21 @@ export function widthsOf(whole: TextOfCommands, commands: readonly CommandFit[])
 }
 
 /**
+ * May the person approve it whose agent asks? Not if a command destroys something, and not if one contacts a machine that no form
+ * names: a form must list each word, and no word may be an address or lead out of the folder.
+ */
+export function isPersonal({ reading }: TextOfCommands, commands: readonly CommandFit[]): boolean {
+  const isNamed = ({ forms, match, args }: CommandFit): boolean =>
+    !forms.some(({ does }) => does.has("sends")) ||
+    (match !== undefined && args.every(({ text }) => plainWord.test(text)));
+  const isLost = commands.some(({ forms }) => forms.some(({ does }) => does.has("destroys")));
+  return !isLost && reading.emptied.size === 0 && commands.every(isNamed);
+}
+
+/** A word that is no address: not `user@host:x`, `https://h`, `../x` or `/x`. */
+const plainWord = /^(?!\/|~|\.\.?(?:\/|$))[^:@]*$/;
+
+/**
  * May anything differ? Not if a form does not list each word of a command, and not where words become what a file, a variable or
  * another program gets: only programs that read may follow a pipe.
  */

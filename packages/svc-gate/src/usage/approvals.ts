@@ -26,6 +26,10 @@ export function addApprovals(program: Command): void {
   ).action(calls(async () => (await import("../../../gate/src/cli/approvals/command.ts")).showCommand));
 
   addApproverOptions(
+    approvals.command("watch").description("show each call that waits, and decide it with one key"),
+  ).action(calls(async () => (await import("../../../gate/src/cli/approvals/watch.ts")).watchCommand));
+
+  addApproverOptions(
     approvals.command("approve").description("approve exactly this call, once").argument("<id>", "of the approval"),
   )
     .option("--comment <text>", "why: it stays in the ledger forever, so name no person")

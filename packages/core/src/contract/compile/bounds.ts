@@ -56,7 +56,7 @@ function visit(core: Core, direction: Direction, read: BoundCollector): void {
 
 /** The member with the command line that a call judges by a table; undefined for any other expression. */
 export function commandLineOf(core: Core): string | undefined {
-  const [line] = core.op === "call" && core.entry.widths !== undefined ? core.args : [];
+  const [line] = core.op === "call" && core.entry.line !== undefined ? core.args : [];
   return line && memberPath(line);
 }
 
@@ -65,7 +65,7 @@ export function commandLineOf(core: Core): string | undefined {
  * calls it for each item of a list. All uses of a `let:` are one call.
  */
 export function findCommandLine(condition: Core): CallCore | undefined {
-  const calls = [...walk(condition)].filter((node) => node.op === "call" && node.entry.widths !== undefined);
+  const calls = [...walk(condition)].filter((node) => node.op === "call" && node.entry.line !== undefined);
   const [call, ...others] = new Map(calls.map((each) => [placeOf(each), each])).values();
   const member = call && commandLineOf(call);
   if (call?.op !== "call" || member === undefined || others.length > 0) return undefined;

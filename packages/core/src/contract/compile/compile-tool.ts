@@ -1,5 +1,5 @@
 import { type Canonical, type Json, type JsonObject, type KeyKind, type Verdict } from "../../wire/mod.ts";
-import { checkGrantForm } from "./grant-forms.ts";
+import { checkGrantForm, checkSelf } from "./grant-forms.ts";
 import { readCounters } from "./reads.ts";
 import { pinnedCounters, type ApprovalTerms } from "../core/terms.ts";
 import { checkCondition } from "../check/check.ts";
@@ -171,7 +171,10 @@ export class ToolCompiler {
     const { core, whenTrue } = checkCondition(document.when, scope, facts);
     const { name, span, verdict, final, observed } = document;
     this.#note([core], observed);
-    if (scope.report.size === 0) checkGrantForm(core, terms, document, scope);
+    if (scope.report.size === 0) {
+      checkGrantForm(core, terms, document, scope);
+      checkSelf(core, terms, document, scope.report);
+    }
     this.pin(terms);
     const { reason, shows } = this.#reason(document.reason, whenTrue, { scope, observed });
     const id = `${this.#contract}.${name}`;

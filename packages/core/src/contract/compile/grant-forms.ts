@@ -1,5 +1,5 @@
 import { didYouMean, memberBelow, overlaps, pathNames, readPath } from "../../wire/mod.ts";
-import type { Core } from "../core/core.ts";
+import { walk, type Core } from "../core/core.ts";
 import type { ApprovalTerms } from "../core/terms.ts";
 import type { Report, Span } from "../text/diagnostic.ts";
 import type { RuleDocument } from "../text/document.ts";
@@ -15,6 +15,22 @@ interface FormContext {
 }
 
 const freeMax = 16;
+
+/** A person who approves their own calls does so by what a command line does, so the rule must read it in one way. */
+export function checkSelf(
+  core: Core,
+  { self }: ApprovalTerms,
+  { approval, span }: Pick<RuleDocument, "approval" | "span">,
+  report: Report,
+): void {
+  const isRead = [...walk(core)].some((node) => node.op === "call" && node.entry.line !== undefined);
+  if (self !== true || !isRead || findCommandLine(core) !== undefined) return;
+  report.add(
+    "approval",
+    approval?.self?.span ?? span,
+    "`self` needs a condition that reads the command line of one member, and only by one call of `commands`",
+  );
+}
 
 /** A grant by form needs one command line that the rule judges, and leaves nothing free that decides the rule. */
 export function checkGrantForm(
@@ -78,6 +94,22 @@ function checkFree(
 
 function membersOf(record: RecordType | undefined, root: string): readonly string[] {
   return [...(record?.fields.keys() ?? [])].map((name) => memberBelow(root, name));
+}
+
+/** Nobody approves payments of their own agent. */
+export function checkMoney(
+  rules: readonly { readonly span: Span; readonly terms: ApprovalTerms }[],
+  writers: readonly { readonly counter: { readonly sums: boolean } }[],
+  report: Report,
+): void {
+  if (!writers.some(({ counter }) => counter.sums)) return;
+  for (const { span, terms } of rules)
+    if (terms.self === true)
+      report.add(
+        "approval",
+        span,
+        "`self` is not for a tool whose numbers a counter adds up: another person must approve money",
+      );
 }
 
 /** What says whose data a call uses stays the same in all calls of a grant. */

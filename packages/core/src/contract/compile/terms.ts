@@ -55,10 +55,14 @@ export class TermsReader {
     return Object.assign({}, defaultTerms, ...written.toReversed()) as ApprovalTerms;
   }
 
-  /** The terms of a rule. Only its own text lets grants lift it. */
+  /** The terms of a rule. Only its own text lets grants lift it, or lets a person approve their own calls. */
   ofRule(own: ApprovalDocument | undefined, shared: readonly (ApprovalDocument | undefined)[]): ApprovalTerms {
     const terms = this.terms([own, ...shared]);
-    return own?.grants === undefined ? terms : { ...terms, grants: this.#grants(own.grants, terms.pins) };
+    return {
+      ...terms,
+      ...(own?.grants !== undefined && { grants: this.#grants(own.grants, terms.pins) }),
+      ...(own?.self !== undefined && { self: true }),
+    };
   }
 
   #grants({ span, atMost, uses, pin, by, free }: GrantsDocument, pins: readonly string[]): GrantTerms {

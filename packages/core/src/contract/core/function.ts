@@ -14,6 +14,14 @@ export interface CommandWidth {
   readonly key: string;
 }
 
+/** What is known of a command line beside what it does. */
+export interface CommandLine {
+  /** How far later command lines may differ from it, the narrowest width first; empty if it may not come again. */
+  readonly widths: readonly CommandWidth[];
+  /** May the person approve it whose agent asks: does no command destroy something, or contact a machine that no form names? */
+  readonly isPersonal: boolean;
+}
+
 /**
  * A function that conditions may call. Bodies are pure and total: they return a value or throw `EvaluationError`, which
  * blocks. Its examples run as tests, and the table in spec/contract.md is generated from it.
@@ -43,9 +51,9 @@ export interface ContractFunction {
    * For a function that reads the contract's table of commands: creates its body. The compiler adds a last argument, which
    * names the table.
    */
-  readonly bindCommands?: (table: CommandTable) => Pick<ContractFunction, "run" | "cost" | "widths">;
-  /** How far later first arguments may differ from this one, the narrowest width first; empty if none may come again. */
-  readonly widths?: (args: readonly Value[]) => readonly CommandWidth[];
+  readonly bindCommands?: (table: CommandTable) => Pick<ContractFunction, "run" | "cost" | "line">;
+  /** Reads the first argument, which is a command line, for approvals and grants. */
+  readonly line?: (args: readonly Value[]) => CommandLine;
   /**
    * For a function whose last argument must be a literal: creates the body for it once, when the contract is compiled.
    */

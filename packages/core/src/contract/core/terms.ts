@@ -24,6 +24,8 @@ export interface ApprovalTerms {
   readonly free: readonly string[];
   /** What a grant may be at most; absent if no grant lifts the rule. */
   readonly grants?: GrantTerms;
+  /** True if a person may approve a call that a key of the same person asked; absent otherwise. */
+  readonly self?: true;
 }
 
 /** What a grant for calls under one rule may be at most. */
@@ -53,11 +55,13 @@ export const defaultTerms: ApprovalTerms = {
 };
 
 /** The strictest of several approvals' terms: each group's quorum is needed, and the shortest times apply. */
-export interface CombinedTerms extends Omit<ApprovalTerms, "by" | "of" | "drift" | "free" | "grants"> {
+export interface CombinedTerms extends Omit<ApprovalTerms, "by" | "of" | "drift" | "free" | "grants" | "self"> {
   /** Each must be met. One person counts for several. */
   readonly needs: readonly Pick<ApprovalTerms, "by" | "of">[];
   /** What a grant may be at most; undefined if one of the causes lets no grant lift it. */
   readonly grants: GrantTerms | undefined;
+  /** May a person approve a call of their own, as far as the rules say? */
+  readonly self: boolean;
 }
 
 export function combineTerms(terms: readonly ApprovalTerms[]): CombinedTerms {
@@ -75,6 +79,7 @@ export function combineTerms(terms: readonly ApprovalTerms[]): CombinedTerms {
     anySession: all.every(({ anySession }) => anySession),
     pins: [...new Set(all.flatMap(({ pins }) => pins))].toSorted(),
     grants: strictestGrants(all.map(({ grants }) => grants)),
+    self: all.every(({ self }) => self === true),
   };
 }
 

@@ -32,7 +32,7 @@ export const documentKeys: Readonly<Record<DocumentMap, readonly string[]>> = {
   outcome: words("verdict reason"),
   rule: words("rule summary on let when mode verdict final approval reason"),
   /** What an approval needs: for a rule, a tool, a contract or a mandate. */
-  approval: words("by of decide_within use_within batch sessions pins drift free unbound grants"),
+  approval: words("by of decide_within use_within batch sessions pins drift free unbound grants self"),
   /** What a grant may be at most, by a rule. */
   grants: words("by at_most uses pin free"),
   /** The settings of a mandate for all approvals. */

@@ -62,6 +62,8 @@ export interface ApprovalDocument {
   readonly free: readonly YamlScalar[] | undefined;
   readonly unbound: readonly YamlScalar[] | undefined;
   readonly grants: GrantsDocument | undefined;
+  /** Of a rule. */
+  readonly self: YamlScalar | undefined;
 }
 
 /** What a grant may be at most, as a rule writes it. */

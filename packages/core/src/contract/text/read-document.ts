@@ -108,7 +108,7 @@ function readApproval(
     if (span !== undefined) reader.report.add("approval", span, `\`${key}\` belongs to the \`approval\` of ${where}`);
   };
   if (!isOfTool) belongsTo("unbound", "a tool or a contract");
-  if (!isOfRule) belongsTo("grants", "a rule");
+  for (const key of ["grants", "self"]) if (!isOfRule) belongsTo(key, "a rule");
   return {
     span: inner.span,
     by: texts("by"),
@@ -122,6 +122,7 @@ function readApproval(
     free: texts("free"),
     unbound: texts("unbound"),
     grants: readGrants(reader, inner),
+    self: reader.flag(inner, "self") ? reader.text(inner, "self") : undefined,
   };
 }
 

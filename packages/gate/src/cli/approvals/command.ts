@@ -66,7 +66,7 @@ export function showCommand(id: string, options: OperatorOptions): Promise<Outco
 }
 
 /** The whole call: what the rule says, and apart from it what the agent sent. */
-function card(approval: JsonObject): readonly string[] {
+export function card(approval: JsonObject): readonly string[] {
   const text = (name: string): string => wordOf(approval.get(name));
   const time = (name: string): string => {
     const at = approval.get(name);

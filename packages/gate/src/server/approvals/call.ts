@@ -19,7 +19,7 @@ import {
   causesOf,
   lookupsOf,
   requirementFor,
-  widthsOfCall,
+  readLine,
   type Decision,
   type LookupPlan,
 } from "../../../../core/src/contract/decide.ts";
@@ -124,6 +124,7 @@ export class ApprovableCall {
       decide_by: now + decideWithinMs,
       ...(free.length > 0 && { free }),
       ...(requirement.grants !== undefined && this.#offer(requirement.grants, requirement, causes)),
+      ...(requirement.self && causes.every((cause) => this.#isPersonal(cause)) && { self: true as const }),
       use_within: useWithinMs,
       needs,
       pins: this.#pins(pins, values, open),
@@ -168,10 +169,14 @@ export class ApprovableCall {
     return { grants };
   }
 
+  #isPersonal({ line }: Cause): boolean {
+    return line === undefined || readLine(this.#plan.prepared, this.#plan.now, line).isPersonal;
+  }
+
   /** How far the command line of later calls may differ; empty if it may not come again without a person. */
   #widths({ line }: NonNullable<Grants["form"]>): FormOffer["widths"] {
     const digest = (text: string): string => this.#transaction.digest(text);
-    return widthsOfCall(this.#plan.prepared, this.#plan.now, line).map(({ name, open, key }) => {
+    return readLine(this.#plan.prepared, this.#plan.now, line).widths.map(({ name, open, key }) => {
       return { name, digest: grantRows.formDigest(key, digest), open };
     });
   }

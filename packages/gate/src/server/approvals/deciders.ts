@@ -48,7 +48,7 @@ export class KeyDeciders {
 
 /** A call, as far as it says who may decide it. */
 export interface DecidedByPeople extends Pick<Approval, "at" | "key"> {
-  readonly asking: Pick<Approval["asking"], "needs">;
+  readonly asking: Pick<Approval["asking"], "needs" | "self">;
   /** When the key asks again, for a call of a grant. */
   readonly again?: number;
 }
@@ -60,6 +60,11 @@ export function decidedGrant(
   again: number,
 ): DecidedByPeople & Pick<Grant, "votes"> {
   return { key: grant.key, at: grant.asked ?? grant.at, again, asking, votes: grant.votes };
+}
+
+/** May a person approve this call of their own: one that its rules leave to them, or any, if the mandate says so? */
+export function mayDecideOwn({ asking }: DecidedByPeople, { approvals }: ActivePolicy["policySet"]): boolean {
+  return approvals.self || asking.self === true;
 }
 
 /** Does the voter share a voice with the key that asked? */
@@ -92,7 +97,8 @@ export function voterFor(
   if (voter === undefined) return bad(noVoter(key));
   if (!mayDecide(approval.asking.needs, voter)) return bad(notAnApprover(key, approval.asking));
   const shared = sharedVoice(voter, approval, deciders);
-  if (shared !== undefined && isYes && !policy().policySet.approvals.self) return bad(ownCall(voter.person, shared));
+  if (shared !== undefined && isYes && !mayDecideOwn(approval, policy().policySet))
+    return bad(ownCall(voter.person, shared));
   return good({ ...voter, isOwn: shared !== undefined });
 }
 

@@ -125,6 +125,7 @@ export function grantBody(
     needs: asking.needs,
     person,
     place: wanted.anySession ? null : digest(sessionName(key, session)),
+    ...(asking.self === true && { self: true as const }),
     source: approval.row,
     tool,
   });
