@@ -86,8 +86,11 @@ runScenarios("POST /hooks/claude-code", [
       const parked = await hooks(desk, running("pay"));
       const [decision, reason] = await decisionOf(Promise.resolve(parked));
       assert.equal(decision, "deny");
-      assert.match(reason, /^Svc: it pays; a person decides: ask again after the decision$/);
-      assert.equal((await ask(desk, `/approvals/${parked.headers.get("svc-approval")}`)).status, 200);
+      const id = parked.headers.get("svc-approval");
+      assert.equal((await ask(desk, `/approvals/${id}`)).status, 200);
+      const card = `${desk.address}/console/approvals/${id}`;
+      assert.equal(reason, `Svc: it pays; a person decides at ${card}: ask again after the decision`);
+      assert.match((await ask(desk, `/console/approvals/${id}`)).text, /<!doctype html>/i, "the link opens a page");
     },
     defect: {
       within: "decide",

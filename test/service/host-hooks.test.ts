@@ -160,8 +160,11 @@ runScenarios("POST /hooks of hosts", [
       ]);
       const parked = await hooks(desk, host, host.input("run", { command: "pay" }));
       const [word, reason] = await decisionOf(host, Promise.resolve(parked));
-      assert.deepEqual([word, reason], ["deny", "Svc: it pays; a person decides: ask again after the decision"]);
-      assert.equal((await ask(desk, `/approvals/${parked.headers.get("svc-approval")}`)).status, 200);
+      const id = parked.headers.get("svc-approval");
+      const card = `${desk.address}/console/approvals/${id}`;
+      const says = `Svc: it pays; a person decides at ${card}: ask again after the decision`;
+      assert.deepEqual([word, reason], ["deny", says]);
+      assert.equal((await ask(desk, `/approvals/${id}`)).status, 200);
     },
     defect: { within: "decide", module: "http/hook-route", find: 'verdict === "ALLOW"', put: 'verdict !== "BLOCK"' },
   })),

@@ -45,7 +45,14 @@ await runShared("a person answers their own agent", [
     rule: "a rule with `self` takes the yes of the asking key's person, and the row says so",
     options,
     run: async (desk, other) => {
-      for (const command of ["restart web", "unlisted x", "git push origin main", "publish -m x a.ts"]) {
+      for (const command of [
+        "restart web",
+        "unlisted x",
+        "git push origin main",
+        "publish -m x a.ts",
+        "add left-pad @types/node",
+        "post --title 'fix: a' --body 'see https://h.example and @bob:x' --base main",
+      ]) {
         const { answer, ask } = await votes(desk, other, command);
         assert.equal(answer.status, 200, `${command}: ${answer.text}`);
         const again = await ask();
@@ -67,6 +74,17 @@ await runShared("a person answers their own agent", [
         "git push /srv/x main",
         "git push ~/x main",
         "git push --mirror origin",
+        "add https://h.example/x",
+        "add left-pad --registry h.example",
+        "post --title h.example:x",
+        "connect h.example",
+        "unlisted https://h.example",
+        "unlisted --to=git@h.example:x",
+        "unlisted -x < /dev/tcp/h.example/80",
+        "AT=https://h.example restart web",
+        "VIA=./x git push origin main",
+        "unlisted <<E\nhttps://h.example\nE",
+        "rm $X",
       ]) {
         const { answer } = await votes(desk, other, command);
         assert.deepEqual([answer.status, answer.json.code], [403, "self-approval"], command);

@@ -5,6 +5,9 @@ approval: { unbound: [input.description] }
 commands:
   forms:
     - { run: git push, words: [NAME ?, REF *], does: sends, reason: sends commits }
+    - { run: add, words: PACKAGE *, does: [sends, runs], reason: downloads packages }
+    - { run: post, options: [--title TEXT, --body TEXT, --base NAME], does: sends, reason: posts }
+    - { run: connect, does: sends, reason: connects to another machine }
     - { run: restart, words: [NAME], does: runs, verdict: ESCALATE, reason: restarts a service }
     - { run: publish, options: [-m TEXT], words: reads FILE +, does: reads, verdict: ESCALATE, reason: shows files }
     - { run: rm, words: writes FILE +, does: destroys, reason: deletes }

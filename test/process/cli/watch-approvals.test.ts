@@ -22,9 +22,9 @@ interface Terminal {
   readonly ended: Promise<number>;
 }
 
-function watch(desk: Desk, person: string): Terminal {
+function watch(desk: Desk, person: string | undefined): Terminal {
   const file = join(desk.folder, `${person}.key`);
-  writeFileSync(file, `${desk.keys[person]}\n`, { mode: 0o600 });
+  if (person !== undefined) writeFileSync(file, `${desk.keys[person]}\n`, { mode: 0o600 });
   const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => undefined });
   let shown = "";
   let from = 0;
@@ -35,7 +35,8 @@ function watch(desk: Desk, person: string): Terminal {
     },
   });
   const noSignal = (): void => undefined;
-  const args = ["approvals", "watch", "--url", desk.address, "--key-file", file];
+  const named = person === undefined ? [] : ["--key-file", file];
+  const args = ["approvals", "watch", "--url", desk.address, ...named];
   const ended = main(args, { stdin, stdout: screen, stderr: screen, env: {}, on: noSignal, once: noSignal });
   return {
     ended,
@@ -123,13 +124,44 @@ suite("svc-gate approvals watch", { concurrency: true }, () => {
     assert.equal(await terminal.ended, 0);
   });
 
-  test("a call that destroys is not shown to the person whose agent asks, and another person sees it", async (t) => {
+  test("the person whose agent asks may only deny a call that destroys, and another person may approve it", async (t) => {
     const { desk, asks } = await agentOf(t);
-    await asks("rm a.txt");
+    const call = await asks("rm a.txt");
     const [anna, bob] = [watch(desk, "anna"), watch(desk, "bob")];
-    await anna.shows(/nothing waits for you/);
-    await bob.shows(/"rm a.txt"/);
+    await anna.shows(/"rm a.txt"[^]*anna asked for this call, so another person must approve it\n\u0007\[n\] refuse it {3}\[s\]/);
+    await bob.shows(/"rm a.txt"[^]*\[y\] let it run once/);
+    await settle();
+    anna.types("y");
+    await settle();
+    assert.equal((await asks("rm a.txt")).approval.status, "pending");
+    bob.types("y");
+    for (const terminal of [anna, bob]) await terminal.shows(new RegExp(`${call.approval.id} is approved`));
     for (const terminal of [anna, bob]) terminal.types("\u0003");
     await Promise.all([anna.ended, bob.ended]);
+  });
+
+  test("without a file it asks for the key, and does not show it", async (t) => {
+    const { desk, asks } = await agentOf(t);
+    await asks("restart web");
+    const terminal = watch(desk, undefined);
+    await terminal.shows(/your key, which is not shown > /);
+    terminal.types(`${desk.keys["anna"]}x`);
+    terminal.types("\u007f");
+    terminal.types("\r");
+    const shown = await terminal.shows(/^[^]*\[y\] let it run once/);
+    assert.ok(!shown.includes(String(desk.keys["anna"])));
+    terminal.types("\u0003");
+    assert.equal(await terminal.ended, 0);
+  });
+
+  test("Ctrl-C at the question for the key is an error, and so is an answer that is no key", async (t) => {
+    const { desk } = await agentOf(t);
+    for (const typed of ["\u0003", "two words\r"]) {
+      const terminal = watch(desk, undefined);
+      await terminal.shows(/not shown/);
+      terminal.types(typed);
+      assert.equal(await terminal.ended, 2);
+      await terminal.shows(/does not contain an API key/);
+    }
   });
 });

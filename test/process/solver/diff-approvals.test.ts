@@ -96,6 +96,7 @@ const weaker: readonly (readonly [what: string, before: Parts, after: Parts, lin
     ["c.large free: [] -> [platform.price]"],
   ],
   ["a larger drift", { rule: "{ drift: 0.5 }" }, { rule: "{ drift: 0.51 }" }, ["c.large drift: 0.5 -> 0.51"]],
+  ["a yes to one's own call", {}, { rule: "{ self: true }" }, ["c.large self: false -> true"]],
   ["grants", {}, { rule: "{ grants: { at_most: 1h, uses: 2 } }" }, ["c.large grants: false -> true"]],
   [
     "longer grants",

@@ -21,6 +21,8 @@ export interface StandingJson extends Counts {
 export interface ApprovalJson
   extends StandingJson, Pick<Approval, "asked" | "at" | "closed" | "hash" | "key" | "successor"> {
   readonly may_decide: boolean;
+  /** Why the person may only deny it; absent if they may approve it too, or may not decide it. */
+  readonly only_deny?: string;
   readonly receipt: number;
   readonly tool_name: string;
   /** The alias under which the call was sent. */

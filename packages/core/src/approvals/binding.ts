@@ -154,6 +154,11 @@ export function approvalId(row: number, hash: string): string {
   return `apr_${row}_${hash.slice(0, 32)}`;
 }
 
+/** The path of the console's page where a person decides an approval. */
+export function cardPath(id: string, tenant: string | null): string {
+  return `${tenant === null ? "" : `/t/${tenant}`}/console/approvals/${id}`;
+}
+
 /** Returns the row in an approval's id, and the digits of its hash; undefined if the text is not an id. */
 export function readApprovalId(id: string): { readonly row: number; readonly digits: string } | undefined {
   const [, row, digits] = /^apr_([1-9][0-9]{0,14})_([0-9a-f]{32})$/.exec(id) ?? [];

@@ -104,14 +104,20 @@ export function askGate(
 /**
  * Does the same for a person with a key of their own. The operator's key decides nothing.
  *
+ * @param askForKey asks the person for the key, if neither the option nor the environment names one
  * @throws {BadInput} if neither the option nor the environment names a key
  */
 export async function withGateFor<Value>(
   { dataDir, url, keyFile, tenant }: Omit<WorkTarget, "mayCreate" | "pin">,
   work: (gate: GateDoor) => Promise<Value>,
+  askForKey?: () => Promise<string>,
 ): Promise<Value> {
   const missing = "a person decides with a key of their own: name its file with --key-file";
-  const key = await keyIn(keyFile, "SVC_APPROVER_KEY", missing);
+  const isNamed = keyFile !== undefined || io().env["SVC_APPROVER_KEY"] !== undefined;
+  const key =
+    isNamed || askForKey === undefined
+      ? await keyIn(keyFile, "SVC_APPROVER_KEY", missing)
+      : requireKey(await askForKey(), "your answer");
   if (url !== undefined) return work(doorAt({ url, key, certificate: null }, answerMinutes));
   const serving = await servingIn(dataDir, answerMinutes);
   if (serving === undefined) return inLedger({ dataDir, tenant }, key, work);
@@ -248,9 +254,12 @@ function readObject(text: string): GateAnswer["body"] {
 async function keyIn(file: string | undefined, variable: string, missing: string): Promise<string> {
   const given = io().env[variable];
   if (file === undefined && given === undefined) throw new BadInput(missing);
-  const key = file === undefined ? (given ?? "") : (await readText(file)).trim();
+  return requireKey(file === undefined ? (given ?? "") : (await readText(file)).trim(), file ?? variable);
+}
+
+function requireKey(key: string, place: string): string {
   if (!/^[\x21-\x7e]+$/.test(key))
-    throw new BadInput(`${file ?? variable} does not contain an API key: visible ASCII characters on one line`);
+    throw new BadInput(`${place} does not contain an API key: visible ASCII characters on one line`);
   if (hasKeyForm(key) && !looksLikeKey(key)) throw new BadInput("the key is mistyped: its checksum is wrong");
   return key;
 }

@@ -14,7 +14,7 @@ export interface CommandFit {
   readonly shape: ProgramShape | undefined;
   readonly args: readonly ReadWord[];
   /** How the form that decides lists each word; undefined if no form does. */
-  readonly match: Pick<FormMatch, "folders" | "placed"> | undefined;
+  readonly match: Pick<FormMatch, "folders" | "form" | "placed"> | undefined;
   /** Does it run another one of these commands, which is among its words? */
   readonly isRunner: boolean;
 }
@@ -62,19 +62,37 @@ export function widthsOf(whole: TextOfCommands, commands: readonly CommandFit[])
 }
 
 /**
- * May the person approve it whose agent asks? Not if a command destroys something, and not if one contacts a machine that no form
- * names: a form must list each word, and no word may be an address or lead out of the folder.
+ * May the person approve it whose agent asks? Not if a command destroys something, and not if one contacts a machine that no
+ * form names: a form must list each word, and no word may be an address or lead out of the folder.
  */
-export function isPersonal({ reading }: TextOfCommands, commands: readonly CommandFit[]): boolean {
-  const isNamed = ({ forms, match, args }: CommandFit): boolean =>
-    !forms.some(({ does }) => does.has("sends")) ||
-    (match !== undefined && args.every(({ text }) => plainWord.test(text)));
-  const isLost = commands.some(({ forms }) => forms.some(({ does }) => does.has("destroys")));
-  return !isLost && reading.emptied.size === 0 && commands.every(isNamed);
+export function isPersonal({ text, reading }: TextOfCommands, commands: readonly CommandFit[]): boolean {
+  const { beside, emptied, functions, redirects, scripts, unread, variables } = reading;
+  const isPlain = scripts.length === 0 && [beside, functions, unread, variables].every(({ size }) => size === 0);
+  const may = (forms: readonly Form[], effect: CommandEffect): boolean => forms.some(({ does }) => does.has(effect));
+  const isListed = isPlain && redirects.length === 0 && commands.every(({ match }) => match !== undefined);
+  const isLost = emptied.size > 0 || commands.some(({ forms }) => may(forms, "destroys"));
+  const isNamed = ({ args, forms, match }: CommandFit): boolean => {
+    if (may(forms, "sends")) return isPlain && match !== undefined && contactsNobodyElse(match);
+    return match !== undefined || !args.some((arg) => address.test(arg.text));
+  };
+  return !isLost && commands.every(isNamed) && (isListed || !address.test(text));
+}
+
+/** Is no word an address? A package and the sentence after an option such as `--title` are none. */
+function contactsNobodyElse({ form, placed }: NonNullable<CommandFit["match"]>): boolean {
+  return placed.every(([word, shape]) => {
+    const texts = textsOf(word) ?? [];
+    const isSentence = shape.kind === "TEXT" && form.options.some(({ value }) => value === shape);
+    const isPlain = (text: string): boolean => plainWord.test(text) || (isSentence && /\s/.test(text));
+    return shape.kind === "PACKAGE" || (texts.length > 0 && texts.every(isPlain));
+  });
 }
 
 /** A word that is no address: not `user@host:x`, `https://h`, `../x` or `/x`. */
 const plainWord = /^(?!\/|~|\.\.?(?:\/|$))[^:@]*$/;
+
+/** `https://h`, `user@host:x`, `/dev/tcp/h/80` */
+const address = /[a-z][a-z0-9+.-]*:\/\/|@[^\s/:@]+:|\/dev\/(?:tcp|udp)\//i;
 
 /**
  * May anything differ? Not if a form does not list each word of a command, and not where words become what a file, a variable or

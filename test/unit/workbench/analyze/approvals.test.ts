@@ -328,6 +328,11 @@ suite("quorum-with-self", () => {
   cases([
     ["two people and `self: true`", { mandate: self, tool: "{ of: 2 }" }, ["quorum-with-self: 2"]],
     ["one person and `self: true`", { mandate: self }, []],
+    [
+      "two people and `self: true` of the rule",
+      { rules: withApproval(asks, "{ self: true, of: 2 }") },
+      ["quorum-with-self: 2"],
+    ],
     ["two people without `self: true`", { tool: "{ of: 2 }" }, []],
     [
       "two people of the mandate and `self: true`",

@@ -112,7 +112,9 @@ function DecideForm(props: DecideFormProps): JSX.Element {
   const isMine = approval.decisions.some(({ decision, person }) => decision === "approve" && person === session.person);
   const isGiven = isMine || approval.status === "approved";
   const offer = approval.grants_allowed;
-  const granted = offer !== false && grant !== undefined && !isGiven && grantText(grant, offer);
+  const { only_deny: onlyDeny } = approval;
+  const mayGrant = offer !== false && !isGiven && onlyDeny === undefined;
+  const granted = mayGrant && grant !== undefined && grantText(grant, offer);
   return h(
     Fragment,
     null,
@@ -128,11 +130,12 @@ function DecideForm(props: DecideFormProps): JSX.Element {
       el.p({ class: "quiet" }, denialsText),
       approval.no_grant !== undefined &&
         el.p({ class: "quiet" }, "No grant can be made from it: ", h(Text, { of: approval.no_grant }), "."),
-      offer !== false && !isGiven && h(GrantForm, { approval, offer, fields: grant, onChange: setGrant }),
+      mayGrant && h(GrantForm, { approval, offer, fields: grant, onChange: setGrant }),
     ),
     el.section(
       { class: "panel verdict", "aria-label": "Deny or approve" },
       el.p({ role: "status" }, said, isGiven ? approvedText(approval) : effectText(approval), granted),
+      onlyDeny !== undefined && el.p({ class: "note" }, h(Text, { of: `${onlyDeny}. You can deny it.` })),
       !isShownWhole && el.p({ class: "note" }, opensText),
       note,
       el.div(
@@ -140,7 +143,7 @@ function DecideForm(props: DecideFormProps): JSX.Element {
         h(Button, { kind: "deny", isOff: isBusy, onPress: deny }, isGiven ? "Take it back: deny" : "Deny"),
         h(
           Button,
-          { kind: "approve", isOff: isBusy || isGiven, onPress: () => send("approve") },
+          { kind: "approve", isOff: isBusy || isGiven || onlyDeny !== undefined, onPress: () => send("approve") },
           grant === undefined ? "Approve this call" : "Approve, and grant",
         ),
       ),

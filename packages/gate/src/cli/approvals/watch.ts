@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createInterface } from "node:readline/promises";
 import type { Readable } from "node:stream";
-import type { ApprovalJson, GrantOfferJson } from "../../../../core/src/approvals/mod.ts";
+import type { ApprovalDetailJson, ApprovalJson, GrantOfferJson } from "../../../../core/src/approvals/mod.ts";
 import { lengthText, readJson, visible } from "../../../../core/src/wire/mod.ts";
 import { io } from "../io.ts";
 import {
@@ -30,28 +30,33 @@ export function watchCommand(options: OperatorOptions): Promise<Outcome> {
   const stdin: KeyInput = io().stdin;
   if (stdin.isTTY !== true)
     throw new BadInput("`approvals watch` needs a terminal: use `approvals list` and `approvals approve` without one");
-  return withGateFor(options, async (gate) => {
-    const keys = new Keys(stdin);
-    try {
-      await new Watch(gate, `${tenantPath(options.tenant)}`, keys).run();
-    } finally {
-      keys.close();
-    }
-    return { exitCode: 0, text: "ended; what still waits goes on waiting" };
-  });
+  if (options.json) throw new BadInput("`approvals watch` is for people: a program reads GET /events");
+  return withKeys(stdin, (keys) =>
+    withGateFor(
+      options,
+      async (gate) => {
+        await new Watch(gate, tenantPath(options.tenant), keys).run();
+        return { exitCode: 0, text: "ended; what still waits goes on waiting" };
+      },
+      () => keys.secret("your key, which is not shown > "),
+    ),
+  );
+}
+
+async function withKeys<T>(stdin: KeyInput, work: (keys: Keys) => Promise<T>): Promise<T> {
+  const keys = new Keys(stdin);
+  try {
+    return await work(keys);
+  } finally {
+    keys.close();
+  }
 }
 
 /** Single key presses. */
 class Keys {
   readonly #stdin: KeyInput;
-  #waiting: { readonly from: number; readonly take: (key: string) => void } | undefined;
-  readonly #onData = (data: Buffer | string): void => {
-    const key = String(data);
-    // Ctrl-C and Ctrl-D always count.
-    const isEnd = key === "\u0003" || key === "\u0004";
-    if (this.#waiting !== undefined && (isEnd || performance.now() >= this.#waiting.from))
-      this.#waiting.take(isEnd ? "q" : key.toLowerCase());
-  };
+  #take: ((typed: string) => void) | undefined;
+  readonly #onData = (data: Buffer | string): void => this.#take?.(String(data));
 
   constructor(stdin: KeyInput) {
     this.#stdin = stdin;
@@ -70,22 +75,44 @@ class Keys {
     this.#stdin.pause();
   }
 
-  /** The first of some keys that is pressed; undefined if none is within a time. `isNew`: the question has just appeared. */
+  /**
+   * The first of some keys that is pressed; undefined if none is within a time. Ctrl-C and Ctrl-D are `q`.
+   *
+   * @param isNew has the question just appeared?
+   */
   async press(
     among: string,
     { ms, isNew }: { readonly ms: number; readonly isNew: boolean },
   ): Promise<string | undefined> {
     const { promise, resolve } = Promise.withResolvers<string>();
-    const take = (key: string): void => {
-      if (among.includes(key)) resolve(key);
+    const from = performance.now() + (isNew ? deafMs : 0);
+    this.#take = (typed) => {
+      const key = typed.toLowerCase();
+      if (isEnd(typed)) resolve("q");
+      else if (performance.now() >= from && [...among].includes(key)) resolve(key);
     };
-    this.#waiting = { from: performance.now() + (isNew ? deafMs : 0), take };
     const end = new AbortController();
     const late = sleep(ms, undefined, { signal: end.signal }).catch(() => undefined);
     const key = await Promise.race([promise, late]);
     end.abort();
-    this.#waiting = undefined;
+    this.#take = undefined;
     return key;
+  }
+
+  /** A line that the terminal does not show. Empty after Ctrl-C. */
+  async secret(question: string): Promise<string> {
+    io().stdout.write(question);
+    const { promise, resolve } = Promise.withResolvers<string>();
+    let line = "";
+    this.#take = (typed) => {
+      line = /^[\b\u007f]$/.test(typed) ? line.slice(0, -1) : line + typed;
+      if (isEnd(typed)) resolve("");
+      else if (/[\r\n]/.test(typed)) resolve(line.trim());
+    };
+    const secret = await promise;
+    this.#take = undefined;
+    say("");
+    return secret;
   }
 
   /** A line of words, with the terminal's own editing. */
@@ -99,6 +126,11 @@ class Keys {
       this.#listen();
     }
   }
+}
+
+/** Ctrl-C or Ctrl-D. */
+function isEnd(typed: string): boolean {
+  return typed === "\u0003" || typed === "\u0004";
 }
 
 class Watch {
@@ -141,20 +173,20 @@ class Watch {
     const read = readJson(answer.text ?? "");
     if (answer.status !== 200 || !read.ok) return this.#leave(id, refusalOf(answer));
     const { members } = read.value;
-    const { hash, grants_allowed: allowed } = answer.body as {
-      readonly hash: string;
-      readonly grants_allowed: false | GrantOfferJson;
-    };
+    const { hash, only_deny: onlyDeny, grants_allowed: offer } = answer.body as unknown as ApprovalDetailJson;
+    const allowed = onlyDeny === undefined && offer;
     const keys = [
-      "[y] let it run once",
+      ...(onlyDeny === undefined ? ["[y] let it run once"] : []),
       "[n] refuse it",
       ...(allowed === false ? [] : ["[g] also later calls like it"]),
       "[s] later",
       "[q] end",
     ];
-    say(["", ...card(members), "", `\u0007${keys.join("   ")}`].join("\n"));
+    const why = onlyDeny === undefined ? [] : [visible(onlyDeny)];
+    say(["", ...card(members), "", ...why, `\u0007${keys.join("   ")}`].join("\n"));
+    const among = keys.map(([, key = ""]) => key).join("");
     for (let isNew = true; ; isNew = false) {
-      const key = await this.#keys.press(allowed === false ? "ynsq" : "yngsq", { ms: 2 * pollMs, isNew });
+      const key = await this.#keys.press(among, { ms: 2 * pollMs, isNew });
       if (key === "q") return "end";
       if (key === "y") return this.#send(id, "approve", { hash });
       if (key === "s") return this.#leave(id, "left for later");

@@ -90,6 +90,12 @@ export class ApprovalDesk {
     return voter !== undefined && mayDecide(approval.asking.needs, voter);
   }
 
+  /** Why a key that may decide this approval may only deny it; undefined if it may approve it too. */
+  onlyDeny(key: string, approval: Approval, at: number): string | undefined {
+    const voter = voterFor(approval, { key, at, isYes: true }, this.#options);
+    return voter.ok || voter.problem.code !== "self-approval" ? undefined : voter.problem.detail;
+  }
+
   /** Records the end of approvals whose time is over, as a batch of checks would do. */
   async endDue(): Promise<void> {
     const ended = await this.#options.exclusive(async (timed) => good(await endDue(timed, this.#options.policy())));

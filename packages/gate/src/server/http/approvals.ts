@@ -293,10 +293,20 @@ function describeApproval(
     asked,
     call: asking.attach.slice(0, 16),
     amounts: amountsOf(call, approval, row),
-    may_decide: call.gate.approvals.mayDecide(readKeyName(call), approval, Date.now()),
+    ...decidedBy(call, approval),
     decisions: [...votes.map((vote) => describeDecision("approve", vote)), ...denials],
     closed: approval.closed,
     successor: approval.successor,
+  };
+}
+
+function decidedBy(call: RouteCall, approval: Approval): Pick<ApprovalJson, "may_decide" | "only_deny"> {
+  const { approvals } = call.gate;
+  const [key, now] = [readKeyName(call), Date.now()];
+  const onlyDeny = approvals.onlyDeny(key, approval, now);
+  return {
+    may_decide: approvals.mayDecide(key, approval, now),
+    ...(onlyDeny !== undefined && { only_deny: onlyDeny }),
   };
 }
 

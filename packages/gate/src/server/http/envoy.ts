@@ -48,7 +48,7 @@ export async function envoyCheck(call: RouteCall): Promise<FastifyReply> {
   const { verdict, approval } = answer.value;
   if (verdict === "ALLOW") return pass(reply);
   if (typeof approval?.id === "string") reply.header("svc-approval", approval.id);
-  return refuseMessage(reply, message, refusalOf(answer.value));
+  return refuseMessage(reply, message, refusalOf(call, answer.value));
 }
 
 function pass(reply: FastifyReply): FastifyReply {

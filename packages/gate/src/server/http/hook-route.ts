@@ -68,7 +68,7 @@ async function decide(hooked: HookRouteCall, call: HookedCall, query: Query): Pr
   if (verdict === "BLOCK") return sendDecision(hooked, "deny", reason);
   if (typeof approval?.id === "string") hooked.reply.header("svc-approval", approval.id);
   if (onEscalate === "defer" && approval?.next === "wait") return sendDecision(hooked, "defer", reason);
-  return sendDecision(hooked, "deny", refusalOf(answered.value));
+  return sendDecision(hooked, "deny", refusalOf(hooked, answered.value));
 }
 
 function parametersOf({ canDefer, namesServers }: HookDialect): Parameters<typeof badValue>[1] {

@@ -1,5 +1,5 @@
 /** Checks a call that a hook describes in the form of its host, and names the tools of MCP servers. */
-import { statusAt } from "../../../../core/src/approvals/mod.ts";
+import { cardPath, statusAt } from "../../../../core/src/approvals/mod.ts";
 import { bad, good, type Result } from "../../../../core/src/wire/mod.ts";
 import type { ProposedCall } from "../dialects/dialect.ts";
 import { waitFor } from "./approvals.ts";
@@ -16,9 +16,12 @@ export interface Answer {
   readonly approval?: { readonly id: string | null; readonly next: string };
 }
 
-/** Says why a call does not run: if a person decides, also what the model can do. */
-export function refusalOf({ verdict, reason }: Answer): string {
-  return verdict === "ESCALATE" ? `${reason}; a person decides: ask again after the decision` : reason;
+/** Says why a call does not run: if a person decides, also where, and what the model can do. */
+export function refusalOf({ service, tenant }: RouteCall, { verdict, reason, approval }: Answer): string {
+  if (verdict !== "ESCALATE") return reason;
+  const origin = typeof approval?.id === "string" ? service.consoleOrigin : undefined;
+  const place = origin === undefined ? "" : ` at ${origin}${cardPath(approval?.id ?? "", tenant)}`;
+  return `${reason}; a person decides${place}: ask again after the decision`;
 }
 
 /** Checks the call, waits for a person if the caller wants it, and checks again with an approval that a person gave. */

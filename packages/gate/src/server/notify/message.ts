@@ -1,4 +1,5 @@
 import { createHmac } from "node:crypto";
+import { cardPath } from "../../../../core/src/approvals/mod.ts";
 import { visible } from "../../../../core/src/wire/mod.ts";
 import { eventJson, type LedgerEvent } from "../events/event.ts";
 import type { Endpoint } from "./endpoints.ts";
@@ -70,8 +71,7 @@ function slackText({ type, data }: LedgerEvent, { tenant, publicUrl }: Origin): 
       : [`${type}${of}`, String(act)];
   const text = slackEscaped(visible(parts.join("; ")));
   if (publicUrl === undefined || typeof approval !== "string") return text;
-  const path = tenant === null ? "" : `/t/${tenant}`;
-  return `${text} <${slackEscaped(`${publicUrl}${path}/console/approvals/${approval}`)}>`;
+  return `${text} <${slackEscaped(`${publicUrl}${cardPath(approval, tenant)}`)}>`;
 }
 
 const slackVerbs: Readonly<Record<string, string>> = {

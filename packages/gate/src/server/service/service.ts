@@ -75,6 +75,8 @@ export class Service {
   readonly traces: Traces | undefined;
   readonly hooks: ServeHooks;
   readonly publicUrl: string | undefined;
+  /** Where people open the console, once the gate listens; undefined if it serves none. */
+  consoleOrigin: string | undefined;
   /** The most connections at once. */
   readonly connections: number;
   /** The requests that wait for a person, and the streams of events that are open. */

@@ -55,9 +55,9 @@ async function signInBy(
   return new provider.OidcSignIn({ ...parts, readJson: readPrivateJson, enter });
 }
 
-/** Returns the address of the console that people open. A public address without TLS is not one of its names. */
-export function consoleUrl({ publicUrl }: Config, address: string): string {
-  return `${publicUrl !== undefined && isPrivateUrl(new URL(publicUrl)) ? publicUrl : address}/console`;
+/** Returns where people open the console, without its path. A public address without TLS is not one of its names. */
+export function consoleOrigin({ publicUrl }: Config, address: string): string {
+  return publicUrl !== undefined && isPrivateUrl(new URL(publicUrl)) ? publicUrl : address;
 }
 
 /** @throws {StartRefused} if the file of SVC_OIDC cannot be used */

@@ -9,7 +9,7 @@ import type { AnchorSites } from "../anchoring/anchors.ts";
 import { anchorSites } from "../anchoring/sites.ts";
 import type { Config } from "./config.ts";
 import { noConsole } from "./console-settings.ts";
-import { consoleUrl, openConsole, requireOidc } from "./console.ts";
+import { consoleOrigin, openConsole, requireOidc } from "./console.ts";
 import type { Gate } from "../service/gate.ts";
 import type { ReloadResult } from "../service/policy-changes.ts";
 import { makeServer, type HttpOptions } from "../http/server.ts";
@@ -125,6 +125,8 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
       await ops?.close();
       throw error;
     });
+    const origin = door && consoleOrigin(config, address);
+    service.consoleOrigin = origin;
     const operated = { address, key: keys.known.makeOperatorKey(), cert: tls?.cert };
     const operator = await openOperatorDoor(config.dataDir, operated, log);
     const open = openFilesWarning(config);
@@ -137,7 +139,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     return {
       address,
       ops: ops?.address,
-      console: door && consoleUrl(config, address),
+      console: origin && `${origin}/console`,
       noConsole: config.console === undefined ? noConsole(config) : undefined,
       gate: root,
       ledger,

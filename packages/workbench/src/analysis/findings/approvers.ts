@@ -28,8 +28,8 @@ export function findInApprovers(
   return subjects
     .flatMap(findEscalationSites)
     .flatMap((asker) => [
-      ...(self && asker.terms.of > 1 ? [quorumWithSelf(asker)] : []),
-      ...(keys === undefined ? [] : missingApprovers(asker, keys, self)),
+      ...((self || asker.terms.self === true) && asker.terms.of > 1 ? [quorumWithSelf(asker, self)] : []),
+      ...(keys === undefined ? [] : missingApprovers(asker, keys, self || asker.terms.self === true)),
     ]);
 }
 
@@ -64,13 +64,14 @@ function findEscalationSites({ document, tool, route, rules }: AnalysisSubject):
   ];
 }
 
-function quorumWithSelf({ name, terms, within, locate }: EscalationSite): ContractFinding {
+function quorumWithSelf({ name, terms, within, locate }: EscalationSite, isOfMandate: boolean): ContractFinding {
+  const place = isOfMandate ? "the mandate" : "the rule";
   return {
     code: "quorum-with-self",
     span: locate("of"),
     within,
-    message: `${name} needs ${terms.of} people, but the mandate says \`self: true\`, so the asker may be one of them`,
-    hint: "remove `self: true` from the mandate, or write `of: 1` if one person operates the gate",
+    message: `${name} needs ${terms.of} people, but ${place} says \`self: true\`, so the asker may be one of them`,
+    hint: `remove \`self: true\` from ${place}, or write \`of: 1\` if one person operates the gate`,
   };
 }
 

@@ -165,6 +165,7 @@ function termChanges(before: RuleTerms, after: RuleTerms): readonly ApprovalChan
     ["pins", a.pins, b.pins, moreIs("stricter", a.pins, b.pins)],
     ["drift", a.drift, b.drift, driftDirection(a.drift, b.drift)],
     ["free", a.free, b.free, moreIs("weaker", a.free, b.free)],
+    ["self", a.self === true, b.self === true, order(Number(a.self ?? false), Number(b.self ?? false))],
     ...grantParts(a.grants, b.grants),
   ];
   return changes(parts).map((change) => ({
