@@ -84,6 +84,16 @@ ${generated}
 |---|---|---|---|---|
 ${hosts.map(row).join("\n")}
 
+## When a person decides
+
+"Waits" is case E1w: the call runs after the yes, and the model asks once. "Stops" is case E1: the run ends, and the call runs when the run
+goes on. With neither setting the call is refused, and the model asks again. A yes needs a person's key, so the gate takes none from a host's own
+prompt. [How a person answers their own agent](../guides/approvals.md#answer-your-own-agent).
+
+| host | waits | stops | the host's own prompt |
+|---|---|---|---|
+${hosts.map(personRow).join("\n")}
+
 ## Open cases
 
 ${reasonTable(hosts, openReason)}
@@ -135,6 +145,25 @@ function row({ driver, version, runs }: HostRun): string {
   const isOpen = ids(({ problems }) => problems.length > 0);
   return `| [${driver.name}](${driver.page}) | ${version} | ${closed} | ${isOpen} | ${ids(({ excuse }) => excuse !== undefined)} |`;
 }
+
+/** What is possible when a person decides. */
+function personRow({ driver: { name, page }, runs }: HostRun): string {
+  const isClosed = (id: string): boolean =>
+    runs.some((run) => run.id === id && run.excuse === undefined && run.problems.length === 0);
+  const stops = isClosed("E1");
+  const prompt = prompts[page] ?? (stops ? "the program's, which asks the gate again (`park`)" : "it has none");
+  return `| [${name}](${page}) | ${isClosed("E1w") ? "yes" : "no"} | ${stops ? "yes" : "no"} | ${prompt} |`;
+}
+
+/** The prompts of hosts with a hook, by their pages. */
+const prompts: Readonly<Record<string, string>> = {
+  "claude-code.md": "no hook reads its answer",
+  "claude-agent-sdk.md": "the SDK does not ask about each call",
+  "codex.md": "a hook cannot open it",
+  "copilot-cli.md": "no hook reads its answer",
+  "gemini-cli.md": "no hook reads its answer",
+  "opencode.md": "a plugin reads its answer, which has no person's key",
+};
 
 function openReason({ id, problems }: CaseRun, { name }: Driver): string | undefined {
   return problems.length === 0 ? undefined : (open[name]?.[id]?.why ?? "new, see the output of the test");

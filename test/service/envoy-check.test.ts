@@ -176,7 +176,10 @@ runScenarios("POST /hooks/envoy/{server}", [
       assert.equal((await envoy(desk, paying(5))).status, 200);
       for (const [amount, says] of [
         [900, /^Svc: 900 is too much$/],
-        [75, /^Svc: 75 is much; a person decides at http:\/\/127[.]0[.]0[.]1:\d+\/console\/approvals\/apr_\w+: ask again after/],
+        [
+          75,
+          /^Svc: 75 is much; a person decides at http:\/\/127[.]0[.]0[.]1:\d+\/console\/approvals\/apr_\w+: ask again after/,
+        ],
       ] as const) {
         const { status, json } = await envoy(desk, paying(amount));
         const [{ text }] = json.result.content;

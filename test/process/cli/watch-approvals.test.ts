@@ -128,7 +128,9 @@ suite("svc-gate approvals watch", { concurrency: true }, () => {
     const { desk, asks } = await agentOf(t);
     const call = await asks("rm a.txt");
     const [anna, bob] = [watch(desk, "anna"), watch(desk, "bob")];
-    await anna.shows(/"rm a.txt"[^]*anna asked for this call, so another person must approve it\n\u0007\[n\] refuse it {3}\[s\]/);
+    await anna.shows(
+      /"rm a.txt"[^]*anna asked for this call, so another person must approve it\n\u0007\[n\] refuse it {3}\[s\]/,
+    );
     await bob.shows(/"rm a.txt"[^]*\[y\] let it run once/);
     await settle();
     anna.types("y");

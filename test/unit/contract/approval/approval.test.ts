@@ -56,7 +56,7 @@ function errorOf(parts: Parts): string {
 }
 
 /** What is wrong with a rule about a command line. */
-function errorOfLine(when: string, grants: string, more = ""): string {
+function errorOfLine(when: string, terms: string, more = ""): string {
   const text = `contract: c
 platform: { type: object, required: [cwd, user], properties: { cwd: { type: string }, user: { type: string }, line: { type: string } } }
 ${more}
@@ -76,7 +76,7 @@ rules:
     on: sh
     when: ${when}
     verdict: ESCALATE
-    approval: { grants: { by: form, at_most: 1h, uses: 1${grants} } }
+    approval: { ${terms} }
     reason: it asks
 `;
   const found = compileContracts([{ name: "c.yaml", text }]);
@@ -160,6 +160,10 @@ suite("`approval:` in a contract", () => {
     ["an unbound fact", { tool: "approval: { unbound: [platform.wallet] }" }],
     ["grants in a tool", { tool: "approval: { grants: { at_most: 1h, uses: 1 } }" }],
     ["grants in a contract", { contract: "approval: { grants: { at_most: 1h, uses: 1 } }" }],
+    ["self in a tool", { tool: "approval: { self: true }" }],
+    ["self in a contract", { contract: "approval: { self: true }" }],
+    ["self that is no truth value", { rule: "approval: { self: anna }" }],
+    ["self for money", { rule: "approval: { self: true }" }],
     ["grants without a number of uses", { rule: "approval: { grants: { at_most: 1h } }" }],
     ["grants for a month", { rule: "approval: { grants: { at_most: 30d, uses: 1 } }" }],
     ["grants with too many uses", { rule: "approval: { grants: { at_most: 1h, uses: 10001 } }" }],
@@ -240,7 +244,14 @@ suite("`approval:` in a contract", () => {
     ["a command line with grants by form", 'run.verdict == "ESCALATE"', ", free: [input.other, platform.cwd]"],
   ];
   for (const [name, when, grants, more] of lines)
-    test(`a message about ${name}`, () => says(name, errorOfLine(when, grants, more)));
+    test(`a message about ${name}`, () =>
+      says(name, errorOfLine(when, `grants: { by: form, at_most: 1h, uses: 1${grants} }`, more)));
+
+  const own = [
+    ["self with two readings of command lines", 'run.verdict == "ESCALATE" && commands(input.other, ".").form == "a"'],
+    ["self with one reading", 'run.verdict == "ESCALATE" && input.other != ""'],
+  ] as const;
+  for (const [name, when] of own) test(`a message about ${name}`, () => says(name, errorOfLine(when, "self: true")));
 
   test("`unbound` in a mandate is an error", () => {
     const text = "mandate: m\ncontracts: [c.yaml]\napproval: { unbound: [input.note] }\n";
