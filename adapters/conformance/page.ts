@@ -87,8 +87,8 @@ ${hosts.map(row).join("\n")}
 ## When a person decides
 
 "Waits" is case E1w: the call runs after the yes, and the model asks once. "Stops" is case E1: the run ends, and the call runs when the run
-goes on. With neither setting the call is refused, and the model asks again. A yes needs a person's key, so the gate takes none from a host's own
-prompt. [How a person answers their own agent](../guides/approvals.md#answer-your-own-agent).
+goes on. With neither setting the call is refused, and the model asks again. A yes needs a person's key, so the gate takes none from the
+prompt of a host. [How a person answers their own agent](../guides/approvals.md#answer-your-own-agent).
 
 | host | waits | stops | the host's own prompt |
 |---|---|---|---|

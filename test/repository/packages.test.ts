@@ -102,10 +102,10 @@ suite("what a reviewer of a package reads", () => {
     );
   });
 
-  test("a gate over SQLite that decides and signs loads at most 31,100 lines", (t) => {
+  test("a gate over SQLite that decides and signs loads at most 31,170 lines", (t) => {
     const lines = linesLoadedWith(...signing);
     t.diagnostic(`${lines} lines`);
-    assert.ok(lines > 20_000 && lines <= 31_100, `${lines} lines`);
+    assert.ok(lines > 20_000 && lines <= 31_170, `${lines} lines`);
     assert.ok(linesLoadedWith(...signing, "packages/gate/src/server/anchoring/anchors.ts") > lines + 1000);
   });
 

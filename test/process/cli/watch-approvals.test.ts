@@ -156,7 +156,7 @@ suite("svc-gate approvals watch", { concurrency: true }, () => {
     assert.equal(await terminal.ended, 0);
   });
 
-  test("Ctrl-C at the question for the key is an error, and so is an answer that is no key", async (t) => {
+  test("Ctrl-C at the question for the key is an error, and so is an answer with two words", async (t) => {
     const { desk } = await agentOf(t);
     for (const typed of ["\u0003", "two words\r"]) {
       const terminal = watch(desk, undefined);

@@ -78,7 +78,7 @@ export function isPersonal({ text, reading }: TextOfCommands, commands: readonly
   return !isLost && commands.every(isNamed) && (isListed || !address.test(text));
 }
 
-/** Is no word an address? A package and the sentence after an option such as `--title` are none. */
+/** True if no word can be an address. A package is not, and neither is the sentence after an option such as `--title`. */
 function contactsNobodyElse({ form, placed }: NonNullable<CommandFit["match"]>): boolean {
   return placed.every(([word, shape]) => {
     const texts = textsOf(word) ?? [];
@@ -88,7 +88,7 @@ function contactsNobodyElse({ form, placed }: NonNullable<CommandFit["match"]>):
   });
 }
 
-/** A word that is no address: not `user@host:x`, `https://h`, `../x` or `/x`. */
+/** Not an address such as `user@host:x`, `https://h`, `../x` or `/x`. */
 const plainWord = /^(?!\/|~|\.\.?(?:\/|$))[^:@]*$/;
 
 /** `https://h`, `user@host:x`, `/dev/tcp/h/80` */

@@ -162,7 +162,7 @@ suite("`approval:` in a contract", () => {
     ["grants in a contract", { contract: "approval: { grants: { at_most: 1h, uses: 1 } }" }],
     ["self in a tool", { tool: "approval: { self: true }" }],
     ["self in a contract", { contract: "approval: { self: true }" }],
-    ["self that is no truth value", { rule: "approval: { self: anna }" }],
+    ["self with a name", { rule: "approval: { self: anna }" }],
     ["self for money", { rule: "approval: { self: true }" }],
     ["grants without a number of uses", { rule: "approval: { grants: { at_most: 1h } }" }],
     ["grants for a month", { rule: "approval: { grants: { at_most: 30d, uses: 1 } }" }],

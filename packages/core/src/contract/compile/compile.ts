@@ -6,7 +6,7 @@ import { Packs, type JoinedContract } from "./packs.ts";
 import { readAliases } from "./aliases.ts";
 import { memberPath } from "./reads.ts";
 import { fieldAt, pathsOf, readSettings, TermsReader, type ApprovalSettings } from "./terms.ts";
-import { checkFreeSubject, checkMoney } from "./grant-forms.ts";
+import { checkTerms } from "./grant-forms.ts";
 import { unboundMembers } from "./unbound.ts";
 import { ToolCompiler, type CounterReads, type Route, type ToolPlan } from "./compile-tool.ts";
 import { planWriter, planReader, readCounter, type CounterWriter, type CounterReader } from "./counters.ts";
@@ -463,8 +463,7 @@ class ContractCompiler {
       const checked = { isOfTool: listing === document?.approval, report: this.#report };
       const unbound = unboundMembers(listing, plan, input?.type ?? noFields, checked);
       const subject = this.#subject(plan);
-      checkFreeSubject(route.rules, subject, this.#report);
-      checkMoney(route.rules, writers, this.#report);
+      checkTerms(route, { subject, writers }, this.#report);
       return { ...plan, canEscalate: !decidesAlone, unbound, subject };
     };
   }

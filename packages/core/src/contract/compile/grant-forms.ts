@@ -96,34 +96,26 @@ function membersOf(record: RecordType | undefined, root: string): readonly strin
   return [...(record?.fields.keys() ?? [])].map((name) => memberBelow(root, name));
 }
 
-/** Nobody approves payments of their own agent. */
-export function checkMoney(
-  rules: readonly { readonly span: Span; readonly terms: ApprovalTerms }[],
-  writers: readonly { readonly counter: { readonly sums: boolean } }[],
+/** Nobody approves payments of their own agent, and whose data a call uses stays the same in all calls of a grant. */
+export function checkTerms(
+  { rules }: { readonly rules: readonly { readonly span: Span; readonly terms: ApprovalTerms }[] },
+  tool: {
+    readonly subject: readonly string[];
+    readonly writers: readonly { readonly counter: { readonly sums: boolean } }[];
+  },
   report: Report,
 ): void {
-  if (!writers.some(({ counter }) => counter.sums)) return;
-  for (const { span, terms } of rules)
-    if (terms.self === true)
-      report.add(
-        "approval",
-        span,
-        "`self` is not for a tool whose numbers a counter adds up: another person must approve money",
-      );
-}
-
-/** What says whose data a call uses stays the same in all calls of a grant. */
-export function checkFreeSubject(
-  rules: readonly { readonly span: Span; readonly terms: ApprovalTerms }[],
-  subject: readonly string[],
-  report: Report,
-): void {
-  for (const { span, terms } of rules)
+  const movesMoney = tool.writers.some(({ counter }) => counter.sums);
+  for (const { span, terms } of rules) {
+    if (terms.self === true && movesMoney) report.add("approval", span, noSelf);
     for (const member of terms.grants?.form?.free ?? [])
-      if (subject.some((fact) => overlaps(fact, member)))
+      if (tool.subject.some((fact) => overlaps(fact, member)))
         report.add(
           "approval",
           span,
           `\`${member}\` is under \`subject\` or keys a counter, so no grant can leave it free`,
         );
+  }
 }
+
+const noSelf = "`self` is not for a tool whose numbers a counter adds up: another person must approve money";
