@@ -129,7 +129,7 @@ suite("svc-gate approvals watch", { concurrency: true }, () => {
     const call = await asks("rm a.txt");
     const [anna, bob] = [watch(desk, "anna"), watch(desk, "bob")];
     await anna.shows(
-      /"rm a.txt"[^]*anna asked for this call, so another person must approve it\n\u0007\[n\] refuse it {3}\[s\]/,
+      /"rm a.txt"[^]*anna asked for this call, so another person must approve it\n.\[n\] refuse it {3}\[s\]/,
     );
     await bob.shows(/"rm a.txt"[^]*\[y\] let it run once/);
     await settle();

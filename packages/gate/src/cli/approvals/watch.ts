@@ -89,7 +89,7 @@ class Keys {
     this.#take = (typed) => {
       const key = typed.toLowerCase();
       if (isEnd(typed)) resolve("q");
-      else if (performance.now() >= from && [...among].includes(key)) resolve(key);
+      else if (performance.now() >= from && key.length === 1 && among.includes(key)) resolve(key);
     };
     const end = new AbortController();
     const late = sleep(ms, undefined, { signal: end.signal }).catch(() => undefined);
@@ -199,12 +199,16 @@ class Watch {
         if (grant !== undefined) return this.#send(id, "approve", { hash, grant });
       }
       if (key === "n" || key === "g") say(keys.join("   "));
-      const { status, body } = await this.#gate.ask("GET", this.#path(id));
-      if (status !== 200 || body["status"] !== "pending") {
-        say(`${id} is ${String(body["status"] ?? "gone")}`);
-        return "next";
-      }
+      const status = await this.#statusOf(id);
+      if (status === "pending") continue;
+      say(`${id} is ${status}`);
+      return "next";
     }
+  }
+
+  async #statusOf(id: string): Promise<string> {
+    const { status, body } = await this.#gate.ask("GET", this.#path(id));
+    return status === 200 ? (body["status"] as string) : "gone";
   }
 
   /** What the person chooses to let through too; undefined if nothing. */

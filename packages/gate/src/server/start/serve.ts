@@ -125,12 +125,10 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
       await ops?.close();
       throw error;
     });
-    const origin = door && consoleOrigin(config, address);
-    service.consoleOrigin = origin;
+    service.consoleOrigin = door && consoleOrigin(config, address);
     const operated = { address, key: keys.known.makeOperatorKey(), cert: tls?.cert };
     const operator = await openOperatorDoor(config.dataDir, operated, log);
-    const open = openFilesWarning(config);
-    if (open !== undefined) log.warn(open);
+    warnOfOpenFiles(config, log);
     void tenants?.openForSenders(notifier);
     // This is last, so that a refused start leaves no timer behind.
     told.end();
@@ -139,7 +137,7 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     return {
       address,
       ops: ops?.address,
-      console: origin && `${origin}/console`,
+      console: service.consoleOrigin && `${service.consoleOrigin}/console`,
       noConsole: config.console === undefined ? noConsole(config) : undefined,
       gate: root,
       ledger,
@@ -166,6 +164,11 @@ export async function serve(config: Config, warnings: readonly string[], hooks: 
     await close();
     throw error;
   }
+}
+
+function warnOfOpenFiles(config: Config, log: Logger): void {
+  const open = openFilesWarning(config);
+  if (open !== undefined) log.warn(open);
 }
 
 /** Follows what other gates have changed, also while no call comes here: else /health and the console show an old mode. */
