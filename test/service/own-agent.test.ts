@@ -4,8 +4,10 @@
  * meets the calls. Positive control: a gate with a planted defect.
  */
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Desk } from "../support/approvals.ts";
-import type { Answer } from "../support/gate.ts";
+import { ask, type Answer } from "../support/gate.ts";
 import { formCommands } from "../support/form-commands.ts";
 import { runShared } from "../support/shared-scenarios.ts";
 
@@ -20,11 +22,19 @@ interface Asked {
 async function votes(desk: Desk, other: Desk, command: string, over: object = {}): Promise<Asked> {
   const key = await agentOf(desk);
   const platform_state = { cwd: "/srv/app", ...over };
-  const call = { tool_name: "bash", tool_input: { command }, platform_state, session_id: "s1" };
+  // At most 20 calls of a session wait at once.
+  const session_id = command.slice(0, 60);
+  const call = { tool_name: "bash", tool_input: { command }, platform_state, session_id };
   const { approval, verdict } = await desk.asks(call, key);
   assert.equal(verdict, "ESCALATE", command);
   const answer = await other.decides("anna", approval.id, "approve");
   return { answer, ask: () => desk.asks({ ...call, approval: { id: approval.id } }, key) };
+}
+
+async function reload(desk: Desk, text: string): Promise<void> {
+  writeFileSync(join(desk.folder, "contracts", "pay.yaml"), text);
+  const { status, text: said } = await desk.operates("/admin/reload", {});
+  assert.equal(status, 200, said);
 }
 
 const agents = new WeakMap<Desk, Promise<string>>();
@@ -53,13 +63,13 @@ await runShared("a person answers their own agent", [
         "add left-pad @types/node",
         "post --title 'fix: a' --body 'see https://h.example and @bob:x' --base main",
       ]) {
-        const { answer, ask } = await votes(desk, other, command);
+        const { answer, ask: asksAgain } = await votes(desk, other, command);
         assert.equal(answer.status, 200, `${command}: ${answer.text}`);
-        const again = await ask();
+        const again = await asksAgain();
         assert.deepEqual([again.verdict, again.approval.status], ["ALLOW", "used"], command);
       }
     },
-    defect: { within: "mayDecideOwn", find: "asking.self === true", put: "false" },
+    defect: { within: "mayApprove", find: "of.asking.self === true", put: "false" },
   },
   {
     rule: "never what destroys, and never what contacts a machine that no form names",
@@ -85,12 +95,64 @@ await runShared("a person answers their own agent", [
         "VIA=./x git push origin main",
         "unlisted <<E\nhttps://h.example\nE",
         "rm $X",
+        "git --namespace x push --mirror origin",
+        "git -x push origin main",
+        "wrap rm a.txt",
+        "wrap --exec 'rm a.txt'",
+        "wrap curl.example:80",
+        "wrap --host h.example",
+        "A=1 wrap x",
+        "wrap > a.txt https://h.example",
+        "git push h.example/x main",
+        "add h/x",
+        "node -e '1'",
+        "false > a.txt",
+        "exec > a.txt",
+        `wrap ${"x ".repeat(30)}`,
       ]) {
         const { answer } = await votes(desk, other, command);
         assert.deepEqual([answer.status, answer.json.code], [403, "self-approval"], command);
       }
     },
     defect: { within: "isPersonal", first: "return true;" },
+  },
+  {
+    rule: "never after a change of the contract by which another person must approve it",
+    options,
+    run: async (desk, other) => {
+      const { answer, ask: asksAgain } = await votes(desk, other, "restart web");
+      assert.equal(answer.status, 200, answer.text);
+      const before = await votes(desk, other, "restart api");
+      const lossy = contract.replace("words: [NAME], does: runs, verdict: ESCALATE", "words: [NAME], does: destroys");
+      assert.notEqual(lossy, contract);
+      for (const each of new Set([desk, other])) await reload(each, lossy);
+      for (const again of [asksAgain, before.ask]) {
+        const { approval, verdict } = await again();
+        assert.equal(verdict, "ESCALATE");
+        assert.equal(approval.new, true);
+        const { json } = await other.decides("anna", approval.id, "approve");
+        assert.equal(json.code, "self-approval");
+      }
+    },
+    defect: { within: "isSameCause", find: "shown.self !== true || now.self === true", put: "true" },
+  },
+  {
+    rule: "never as the maker of the key that asks",
+    options,
+    run: async (desk, other) => {
+      const maker = await desk.operates("/admin/keys", { name: "anna-admin", scopes: ["admin"], person: "anna" });
+      const made = await ask(desk, "/admin/keys", {
+        method: "POST",
+        headers: { authorization: `Bearer ${maker.json.key}`, "content-type": "application/json" },
+        body: JSON.stringify({ name: "program", scopes: ["check"] }),
+      });
+      assert.equal(made.status, 201, made.text);
+      const call = { tool_name: "bash", tool_input: { command: "restart web" }, platform_state: { cwd: "/srv/app" } };
+      const { approval } = await desk.asks(call, made.json.key);
+      const { json } = await other.decides("anna", approval.id, "approve");
+      assert.equal(json.code, "self-approval");
+    },
+    defect: { within: "mayApprove", find: "shared.isAsker", put: "true" },
   },
   {
     rule: "never if another rule asks too",

@@ -182,11 +182,12 @@ export function differences(call: BindingParts, of: BindingParts): readonly Misf
   return found.length === 0 ? ["spelling"] : found;
 }
 
-/** Do the same rules ask now, with the same meaning? */
+/** Do the same rules ask now, with the same meaning, and may still the same people approve it? */
 function isSameCause(now: ApprovalRequest, shown: ApprovalRequest): boolean {
   const names = Object.keys(now.causes);
   return (
     names.length > 0 &&
+    (shown.self !== true || now.self === true) &&
     names.length === Object.keys(shown.causes).length &&
     names.every((name) => now.causes[name] === shown.causes[name])
   );

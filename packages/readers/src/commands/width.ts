@@ -8,6 +8,7 @@ import { textsOf, type ReadWord } from "./word.ts";
 
 /** One command of a text, and what its forms say about it. */
 export interface CommandFit {
+  readonly name: string;
   /** All forms that it fits. */
   readonly forms: readonly Form[];
   /** How its program reads options, if the table says so. */
@@ -15,6 +16,8 @@ export interface CommandFit {
   readonly args: readonly ReadWord[];
   /** How the form that decides lists each word; undefined if no form does. */
   readonly match: Pick<FormMatch, "folders" | "form" | "placed"> | undefined;
+  /** No form lists it, but may it do what a stricter form describes, behind an option or a program that no form lists? */
+  readonly isHidden: boolean;
   /** Does it run another one of these commands, which is among its words? */
   readonly isRunner: boolean;
 }
@@ -62,37 +65,42 @@ export function widthsOf(whole: TextOfCommands, commands: readonly CommandFit[])
 }
 
 /**
- * May the person approve it whose agent asks? Not if a command destroys something, and not if one contacts a machine that no
- * form names: a form must list each word, and no word may be an address or lead out of the folder.
+ * May the person approve it whose agent asks? Not if a command may destroy something, runs code from the text, or contacts a
+ * machine that no form names: a form must list each word, and no word may be an address or lead out of the folder.
  */
 export function isPersonal({ text, reading }: TextOfCommands, commands: readonly CommandFit[]): boolean {
-  const { beside, emptied, functions, redirects, scripts, unread, variables } = reading;
-  const isPlain = scripts.length === 0 && [beside, functions, unread, variables].every(({ size }) => size === 0);
-  const may = (forms: readonly Form[], effect: CommandEffect): boolean => forms.some(({ does }) => does.has(effect));
+  const { beside, emptied, functions, redirects, scripts, unread, variables, withCode } = reading;
+  const isPlain = [beside, functions, unread, variables].every(({ size }) => size === 0);
   const isListed = isPlain && redirects.length === 0 && commands.every(({ match }) => match !== undefined);
-  const isLost = emptied.size > 0 || commands.some(({ forms }) => may(forms, "destroys"));
-  const isNamed = ({ args, forms, match }: CommandFit): boolean => {
+  const may = (forms: readonly Form[], effect: CommandEffect): boolean => forms.some(({ does }) => does.has(effect));
+  const isOwn = ({ args, forms, isHidden, match }: CommandFit): boolean => {
+    if (may(forms, "destroys") || isHidden) return false;
     if (may(forms, "sends")) return isPlain && match !== undefined && contactsNobodyElse(match);
-    return match !== undefined || !args.some((arg) => address.test(arg.text));
+    return match !== undefined || (isPlain && !args.some((arg) => address.test(arg.text)));
   };
-  return !isLost && commands.every(isNamed) && (isListed || !address.test(text));
+  const isCode = scripts.length + withCode.size > 0 || commands.some(({ name }) => name === "source" || name === ".");
+  return !isCode && emptied.size === 0 && commands.every(isOwn) && (isListed || !address.test(text));
 }
 
-/** True if no word can be an address. A package is not, and neither is the sentence after an option such as `--title`. */
+/** True if no word can be an address. The sentence after an option such as `--title` is not. */
 function contactsNobodyElse({ form, placed }: NonNullable<CommandFit["match"]>): boolean {
   return placed.every(([word, shape]) => {
     const texts = textsOf(word) ?? [];
     const isSentence = shape.kind === "TEXT" && form.options.some(({ value }) => value === shape);
-    const isPlain = (text: string): boolean => plainWord.test(text) || (isSentence && /\s/.test(text));
-    return shape.kind === "PACKAGE" || (texts.length > 0 && texts.every(isPlain));
+    const pattern = shape.kind === "PACKAGE" ? plainPackage : plainWord;
+    return texts.length > 0 && texts.every((each) => pattern.test(each) || (isSentence && /\s/.test(each)));
   });
 }
 
-/** Not an address such as `user@host:x`, `https://h`, `../x` or `/x`. */
-const plainWord = /^(?!\/|~|\.\.?(?:\/|$))[^:@]*$/;
+/** Not an address such as `user@host:x`, `https://h`, `h.example/x`, `../x` or `/x`. */
+const plainWord = /^(?!\/|~|\.\.?(?:\/|$)|[\w-]+(?:\.[\w-]+)+\/)[^:@]*$/;
 
-/** `https://h`, `user@host:x`, `/dev/tcp/h/80` */
-const address = /[a-z][a-z0-9+.-]*:\/\/|@[^\s/:@]+:|\/dev\/(?:tcp|udp)\//i;
+/** `left-pad` or `@types/node`: `name/name` may be any repository of GitHub. */
+const plainPackage = /^(?:@[\w.-]+\/)?[\w.-]+$/;
+
+/** `https://h`, `user@h:x`, `h.example:x`, `--host h`, `/dev/tcp/h/80` */
+const address =
+  /\w:\/\/|@[^\s/:@]+:|(?:^|[\s=@"'])[\w-]+(?:\.[\w-]+)+:(?!:)|--(?:host|registry|index-url|proxy|server|endpoint)|\/dev\/(?:tcp|udp)\//i;
 
 /**
  * May anything differ? Not if a form does not list each word of a command, and not where words become what a file, a variable or

@@ -237,7 +237,9 @@ function noteEmptied({ emptied }: ShellReading, { redirects }: Command): void {
 function readCommand(reading: ShellReading, node: Command, position: ShellPosition): void {
   const { wrapper, calls, isOuter, isTimed, loops, states, pipeline, text, uses } = position;
   if (checkBackground(node)) reading.background = true;
-  if (node.name === undefined || /^(?::|true)$/.test(node.name.value)) noteEmptied(reading, node);
+  const printsNothing =
+    /^(?::|true|false)$/.test(node.name?.value ?? ":") || (node.name?.value === "exec" && node.args.length === 0);
+  if (printsNothing) noteEmptied(reading, node);
   if (node.name === undefined) return;
   checkProgramWord(node);
   // dash does not know the word `time`, so it runs the program of that name, which takes options.

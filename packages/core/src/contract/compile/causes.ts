@@ -93,9 +93,8 @@ export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softene
     ...rules.filter(({ verdict }) => verdict === "ESCALATE").map((rule) => rule.terms),
   ]);
   const combined = combineTerms(softened ? [...own, ...all] : own);
-  const added = addedMembers(plan);
   // Nobody moves money for themselves.
-  const self = combined.self && !softened && added.sums.length + added.others.length === 0;
+  const self = combined.self && !softened && !plan.writers.some(({ counter }) => counter.sums);
   const requirement = { ...combined, self };
   const kept = causes.flatMap(({ facts }) => facts);
   const isKept = (path: string): boolean =>
@@ -109,7 +108,7 @@ export function requirementFor(plan: ToolPlan, causes: readonly Cause[], softene
   const { form: terms } = requirement.grants;
   const form = terms && formOf(causes, bounds, terms.free);
   if (terms !== undefined && form === undefined) return { ...requirement, grants: undefined, free };
-  return { ...requirement, grants: { ...requirement.grants, ...added, bounds, form }, free };
+  return { ...requirement, grants: { ...requirement.grants, ...addedMembers(plan), bounds, form }, free };
 }
 
 /** Undefined if two expressions read a command line: they may have two tables. */

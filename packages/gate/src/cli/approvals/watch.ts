@@ -85,11 +85,13 @@ class Keys {
     { ms, isNew }: { readonly ms: number; readonly isNew: boolean },
   ): Promise<string | undefined> {
     const { promise, resolve } = Promise.withResolvers<string>();
-    const from = performance.now() + (isNew ? deafMs : 0);
+    let from = performance.now() + (isNew ? deafMs : 0);
     this.#take = (typed) => {
       const key = typed.toLowerCase();
       if (isEnd(typed)) resolve("q");
-      else if (performance.now() >= from && key.length === 1 && among.includes(key)) resolve(key);
+      // A key that is held down repeats.
+      else if (performance.now() < from) from = performance.now() + deafMs;
+      else if (key.length === 1 && among.includes(key)) resolve(key);
     };
     const end = new AbortController();
     const late = sleep(ms, undefined, { signal: end.signal }).catch(() => undefined);

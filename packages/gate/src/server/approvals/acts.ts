@@ -14,7 +14,7 @@ import type { AppendTransaction, StoredEffect } from "../../ledger/mod.ts";
 import type { TimedTransaction } from "../policy/active-ledger.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import { gateName } from "../policy/reserved-names.ts";
-import { isOwnCall, mayDecideOwn, type DecidedByPeople, type Deciders } from "./deciders.ts";
+import { mayApprove, type DecidedByPeople, type Deciders } from "./deciders.ts";
 
 /** The amounts that open approvals reserve, by their rows. */
 export type Reservations = ReadonlyMap<number, readonly StoredEffect[]>;
@@ -31,13 +31,12 @@ export interface OwnedAct {
 export function quorumNow(
   approval: DecidedByPeople & Pick<Approval, "votes">,
   deciders: Deciders,
-  { policySet }: ActivePolicy,
+  policy: ActivePolicy,
   now: number,
 ): Quorum {
-  const self = mayDecideOwn(approval, policySet);
   return quorumOf(approval.asking.needs, approval.votes, (vote) => {
     const voter = deciders.voter(vote.key, now);
-    return voter !== undefined && !self && isOwnCall(voter, approval, deciders) ? undefined : voter;
+    return voter !== undefined && mayApprove(voter, approval, deciders, policy) ? voter : undefined;
   });
 }
 

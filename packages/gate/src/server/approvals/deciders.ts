@@ -62,14 +62,15 @@ export function decidedGrant(
   return { key: grant.key, at: grant.asked ?? grant.at, again, asking, votes: grant.votes };
 }
 
-/** May a person approve this call of their own: one that its rules leave to them, or any, if the mandate says so? */
-export function mayDecideOwn({ asking }: DecidedByPeople, { approvals }: ActivePolicy["policySet"]): boolean {
-  return approvals.self || asking.self === true;
-}
-
-/** Does the voter share a voice with the key that asked? */
-export function isOwnCall(voter: Voter, of: DecidedByPeople, deciders: Deciders): boolean {
-  return sharedVoice(voter, of, deciders) !== undefined;
+/** Does a yes of the voter count, as far as the voter's part in the call goes? Any does if the mandate says so. */
+export function mayApprove(
+  voter: Voter,
+  of: DecidedByPeople,
+  deciders: Deciders,
+  { policySet }: ActivePolicy,
+): boolean {
+  const shared = sharedVoice(voter, of, deciders);
+  return shared === undefined || policySet.approvals.self || (of.asking.self === true && shared.isAsker);
 }
 
 /** The voice that a voter shares with the key that asked, and whether it is that of the key's person. */
@@ -97,7 +98,7 @@ export function voterFor(
   if (voter === undefined) return bad(noVoter(key));
   if (!mayDecide(approval.asking.needs, voter)) return bad(notAnApprover(key, approval.asking));
   const shared = sharedVoice(voter, approval, deciders);
-  if (shared !== undefined && isYes && !mayDecideOwn(approval, policy().policySet))
+  if (shared !== undefined && isYes && !mayApprove(voter, approval, deciders, policy()))
     return bad(ownCall(voter.person, shared));
   return good({ ...voter, isOwn: shared !== undefined });
 }
