@@ -12,9 +12,10 @@ import type { CommandUse, FileRedirect, ShellReading } from "../shell/run.ts";
 import { readShell } from "../shell/shell.ts";
 import { mark, type Arg } from "../shell/words.ts";
 import { programsOf, type ProgramForms } from "./program.ts";
-import { isMisfit, matchOpenly, matchWhole, type CommandWords, type FormMatch, type NamedFile } from "./match.ts";
+import { isMisfit, matchWhole, openMatches, type CommandWords, type FormMatch, type NamedFile } from "./match.ts";
 import { notListed, notListedHere, say, type FormMisfit } from "./split.ts";
-import { isPersonal, widthsOf, type CommandFit, type TextOfCommands } from "./width.ts";
+import { isPersonal, mayHide } from "./personal.ts";
+import { widthsOf, type CommandFit, type TextOfCommands } from "./width.ts";
 import { installed, pathsOfWord, WordReader, wordOfText, type ReadWord } from "./word.ts";
 
 /** What a table says about a command line. */
@@ -127,7 +128,7 @@ export class TextJudge {
       return {
         name: use.name,
         forms,
-        isHidden: forms.length === 0 && this.#mayHide(program, words),
+        isHidden: forms.length === 0 && mayHide(this.#programs, program, words),
         shape: this.#table.programs.get(use.name),
         args: words.args,
         match: match === undefined || isMisfit(match) ? undefined : match,
@@ -219,27 +220,6 @@ export class TextJudge {
       const [program, rest] = [this.#programs.get(name), args.slice(at + 1)];
       if (at < 0 || program === undefined || rest.length === 0) return [];
       return openMatches(program, { args: rest, place }).filter(({ form }) => form.verdict === "BLOCK");
-    });
-  }
-
-  /** `kubectl -s x delete`, `faketime x rm -r src` */
-  #mayHide(program: ProgramForms | undefined, { args, place }: CommandWords): boolean {
-    if (args.length > wrappedMax) return true;
-    const isStrict = ({ does, verdict }: Form): boolean =>
-      does.has("sends") || does.has("destroys") || verdict === "BLOCK";
-    const texts = args.map(({ text }) => text);
-    const isNamed = ({ run }: Form): boolean => run.length > 1 && isWithinOrder(run.slice(1), texts);
-    if (program?.strict.some((form) => isStrict(form) && isNamed(form)) === true) return true;
-    return args.some(({ text }, at) => {
-      const [name = "", ...words] = text.trim().split(/\s+/);
-      const wrapped = this.#programs.get(name);
-      if (wrapped === undefined || (words.length === 0 && at === args.length - 1)) return false;
-      // A text with blanks may be code: it is not read here.
-      const forms =
-        words.length > 0
-          ? wrapped.strict
-          : openMatches(wrapped, { args: args.slice(at + 1), place }).map(({ form }) => form);
-      return forms.some(isStrict);
     });
   }
 
@@ -386,23 +366,8 @@ const ofSystem = /^\/(?:usr\/(?:local\/)?|opt\/homebrew\/)?s?bin\/[^/]+$/;
 const unmistakable =
   "sudo doas pkexec runuser rm dd mkfs shred shutdown reboot poweroff chown crontab useradd userdel visudo".split(" ");
 
-/** The stricter forms that match by one sign. */
-function openMatches(program: ProgramForms, words: CommandWords): readonly FormMatch[] {
-  return program.strict.flatMap((form) => matchOpenly(form, program, words) ?? []);
-}
-
 /** Programs whose code the words of their forms judge. */
 const quietCode = new Set(["sed", "gsed", "awk", "gawk", "mawk", "sqlite3"]);
-
-/** A command of a program without forms is read for the programs that it may run, if it has so few words. */
-const wrappedMax = 24;
-
-/** Are all words among the others, in their order? */
-function isWithinOrder(words: readonly string[], others: readonly string[]): boolean {
-  let next = 0;
-  for (const other of others) if (other === words[next]) next += 1;
-  return next === words.length;
-}
 
 /** The finding that decides. If two have the same verdict, a loss comes first, and a form comes before structure. */
 function stricter(left: TableFinding, right: TableFinding): TableFinding {

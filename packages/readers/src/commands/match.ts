@@ -369,12 +369,13 @@ function refusedOption(args: readonly ReadWord[], refuses: readonly FormOption[]
   );
 }
 
+/** The stricter forms that match by one sign. */
+export function openMatches(program: ProgramForms, words: CommandWords): readonly FormMatch[] {
+  return program.strict.flatMap((form) => matchOpenly(form, program, words) ?? []);
+}
+
 /** Compares a command with a form that is stricter than ALLOW: one sign is enough. */
-export function matchOpenly(
-  form: Form,
-  program: ProgramForms,
-  { args: written, place }: CommandWords,
-): FormMatch | undefined {
+function matchOpenly(form: Form, program: ProgramForms, { args: written, place }: CommandWords): FormMatch | undefined {
   const values = valuesOf(form, program);
   const args = program.style === "bare" ? dashFirst(written, values.takeNext) : written;
   const run = form.run.slice(1);

@@ -65,44 +65,6 @@ export function widthsOf(whole: TextOfCommands, commands: readonly CommandFit[])
 }
 
 /**
- * May the person approve it whose agent asks? Not if a command may destroy something, runs code from the text, or contacts a
- * machine that no form names: a form must list each word, and no word may be an address or lead out of the folder.
- */
-export function isPersonal({ text, reading }: TextOfCommands, commands: readonly CommandFit[]): boolean {
-  const { beside, emptied, functions, redirects, scripts, unread, variables, withCode } = reading;
-  const isPlain = [beside, functions, unread, variables].every(({ size }) => size === 0);
-  const isListed = isPlain && redirects.length === 0 && commands.every(({ match }) => match !== undefined);
-  const may = (forms: readonly Form[], effect: CommandEffect): boolean => forms.some(({ does }) => does.has(effect));
-  const isOwn = ({ args, forms, isHidden, match }: CommandFit): boolean => {
-    if (may(forms, "destroys") || isHidden) return false;
-    if (may(forms, "sends")) return isPlain && match !== undefined && contactsNobodyElse(match);
-    return match !== undefined || (isPlain && !args.some((arg) => address.test(arg.text)));
-  };
-  const isCode = scripts.length + withCode.size > 0 || commands.some(({ name }) => name === "source" || name === ".");
-  return !isCode && emptied.size === 0 && commands.every(isOwn) && (isListed || !address.test(text));
-}
-
-/** True if no word can be an address. The sentence after an option such as `--title` is not. */
-function contactsNobodyElse({ form, placed }: NonNullable<CommandFit["match"]>): boolean {
-  return placed.every(([word, shape]) => {
-    const texts = textsOf(word) ?? [];
-    const isSentence = shape.kind === "TEXT" && form.options.some(({ value }) => value === shape);
-    const pattern = shape.kind === "PACKAGE" ? plainPackage : plainWord;
-    return texts.length > 0 && texts.every((each) => pattern.test(each) || (isSentence && /\s/.test(each)));
-  });
-}
-
-/** Not an address such as `user@host:x`, `https://h`, `h.example/x`, `../x` or `/x`. */
-const plainWord = /^(?!\/|~|\.\.?(?:\/|$)|[\w-]+(?:\.[\w-]+)+\/)[^:@]*$/;
-
-/** `left-pad` or `@types/node`: `name/name` may be any repository of GitHub. */
-const plainPackage = /^(?:@[\w.-]+\/)?[\w.-]+$/;
-
-/** `https://h`, `user@h:x`, `h.example:x`, `--host h`, `/dev/tcp/h/80` */
-const address =
-  /\w:\/\/|@[^\s/:@]+:|(?:^|[\s=@"'])[\w-]+(?:\.[\w-]+)+:(?!:)|--(?:host|registry|index-url|proxy|server|endpoint)|\/dev\/(?:tcp|udp)\//i;
-
-/**
  * May anything differ? Not if a form does not list each word of a command, and not where words become what a file, a variable or
  * another program gets: only programs that read may follow a pipe.
  */
