@@ -85,6 +85,7 @@ function rowsOf({ desk, contract, call, receipt, waiting, own }: Setup): Readonl
     "notify replay": { words: ["--from", "x"], code: 2, stderr: /^svc-gate: --from must be/ },
     "approvals list": { words: anna, stdout: new RegExp(first) },
     "approvals show": { words: [first, ...anna], stdout: new RegExp(first) },
+    "approvals watch": { words: anna, code: 2, stderr: /needs a terminal/ },
     "grants create": { words: [first, "--preview", ...anna], code: 2, stderr: /has no `grants`/ },
     "grants list": { words: anna, stdout: /^no grant is in force\n$/ },
     "grants approve": {
