@@ -95,7 +95,36 @@ async function takeBack(t: TestContext, defect?: Mutation): Promise<void> {
   assert.equal(await statusOf(desk, id), "denied");
 }
 
+/** The page offers no yes to a call of one's own that another person must approve, says why, and takes a denial. */
+async function ownCall(t: TestContext, defect?: Mutation): Promise<void> {
+  const contract = formCommands.replace("approval: { grants", "approval: { self: true, grants");
+  const desk = await startConsole(t, { contract });
+  const made = await desk.operates("/admin/keys", { name: "annas-agent", scopes: ["check"], person: "anna" });
+  const asks = async (command: string): Promise<string> => {
+    const call = { tool_name: "bash", tool_input: { command }, platform_state: { cwd: "/srv/app" } };
+    return (await desk.asks(call, made.json.key)).approval.id;
+  };
+  const [own, others] = [await asks("restart web"), await asks("rm a.txt")];
+  const anna = await openBrowser(t, desk);
+  if (defect !== undefined) await plant(anna, "pages/decide", defect);
+  await anna.signIn(keyOf(desk, "anna"));
+  await anna.opens(`/approvals/${others}`);
+  const timeout = defect === undefined ? patienceMs : controlPatienceMs;
+  const why = "anna asked for this call, so another person must approve it. You can deny it.";
+  await anna.page.getByText(why).waitFor({ timeout });
+  await anna.page.getByRole("button", { name: "Approve this call", disabled: true }).waitFor({ timeout });
+  await anna.page.getByLabel("Comment").fill("keep that file");
+  await anna.page.getByRole("button", { name: "Deny" }).click();
+  await anna.page.getByText("Your denial is recorded").waitFor();
+  await anna.opens(`/approvals/${own}`);
+  await anna.page.getByRole("button", { name: "Approve this call" }).click();
+  await anna.page.getByText("Your yes is recorded").waitFor();
+  assert.deepEqual([await statusOf(desk, own), await statusOf(desk, others)], ["approved", "denied"]);
+}
+
 suite("decisions in the console", () => {
+  test("a person may only deny a call of their own that another person must approve", (t) => ownCall(t));
+
   test("a batch shows each whole call, and one confirmation decides all of them", (t) => batch(t));
 
   test("a batch of which one call has changed decides nothing, and says which call it is", async (t) => {
@@ -222,6 +251,15 @@ suite("decisions in the console", () => {
       put: "listed.slice(0, 1).map((approval) => $made)",
     };
     await assert.rejects(batch(t, hidden), /waiting for getByRole.'dialog'/);
+  });
+
+  control("positive control: a page that offers a yes which the gate refuses is noticed", async (t) => {
+    const offered = {
+      within: "DecideForm",
+      find: "isBusy || isGiven || onlyDeny !== undefined",
+      put: "isBusy || isGiven",
+    };
+    await assert.rejects(ownCall(t, offered), /Approve this call/);
   });
 
   control("positive control: a page that keeps the words of a yes is noticed", async (t) => {
