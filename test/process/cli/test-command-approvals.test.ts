@@ -217,7 +217,11 @@ const cases: readonly Case[] = [
     ],
     wrong: [["approve: anna, expect: self-approval", "approve: anna"]],
     defect: [
-      { within: "voterFor", find: "shared !== undefined && isYes && !policy().policySet.approvals.self", put: "false" },
+      {
+        within: "voterFor",
+        find: "shared !== undefined && isYes && !mayApprove(voter, approval, deciders, policy())",
+        put: "false",
+      },
     ],
   },
   {
