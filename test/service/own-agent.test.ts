@@ -69,7 +69,7 @@ await runShared("a person answers their own agent", [
         assert.deepEqual([again.verdict, again.approval.status], ["ALLOW", "used"], command);
       }
     },
-    defect: { within: "mayApprove", find: "of.asking.self === true", put: "false" },
+    defect: { within: "mayApprove", find: "asking.self === true", put: "false" },
   },
   {
     rule: "never what destroys, and never what contacts a machine that no form names",

@@ -219,7 +219,7 @@ const cases: readonly Case[] = [
     defect: [
       {
         within: "voterFor",
-        find: "shared !== undefined && isYes && !mayApprove(voter, approval, deciders, policy())",
+        find: "shared !== undefined && isYes && !mayApprove(shared, approval, policy())",
         put: "false",
       },
     ],

@@ -113,11 +113,7 @@ export async function withGateFor<Value>(
   askForKey?: () => Promise<string>,
 ): Promise<Value> {
   const missing = "a person decides with a key of their own: name its file with --key-file";
-  const isNamed = keyFile !== undefined || io().env["SVC_APPROVER_KEY"] !== undefined;
-  const key =
-    isNamed || askForKey === undefined
-      ? await keyIn(keyFile, "SVC_APPROVER_KEY", missing)
-      : requireKey(await askForKey(), "your answer");
+  const key = await keyIn(keyFile, "SVC_APPROVER_KEY", askForKey ?? missing);
   if (url !== undefined) return work(doorAt({ url, key, certificate: null }, answerMinutes));
   const serving = await servingIn(dataDir, answerMinutes);
   if (serving === undefined) return inLedger({ dataDir, tenant }, key, work);
@@ -251,10 +247,16 @@ function readObject(text: string): GateAnswer["body"] {
   }
 }
 
-async function keyIn(file: string | undefined, variable: string, missing: string): Promise<string> {
+async function keyIn(
+  file: string | undefined,
+  variable: string,
+  missing: string | (() => Promise<string>),
+): Promise<string> {
   const given = io().env[variable];
-  if (file === undefined && given === undefined) throw new BadInput(missing);
-  return requireKey(file === undefined ? (given ?? "") : (await readText(file)).trim(), file ?? variable);
+  if (file !== undefined) return requireKey((await readText(file)).trim(), file);
+  if (given !== undefined) return requireKey(given, variable);
+  if (typeof missing === "string") throw new BadInput(missing);
+  return requireKey(await missing(), "your answer");
 }
 
 function requireKey(key: string, place: string): string {

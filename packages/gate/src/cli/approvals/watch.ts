@@ -174,7 +174,6 @@ class Watch {
     const answer = await this.#gate.ask("GET", this.#path(id));
     const read = readJson(answer.text ?? "");
     if (answer.status !== 200 || !read.ok) return this.#leave(id, refusalOf(answer));
-    const { members } = read.value;
     const { hash, only_deny: onlyDeny, grants_allowed: offer } = answer.body as unknown as ApprovalDetailJson;
     const allowed = onlyDeny === undefined && offer;
     const keys = [
@@ -185,7 +184,7 @@ class Watch {
       "[q] end",
     ];
     const why = onlyDeny === undefined ? [] : [visible(onlyDeny)];
-    say(["", ...card(members), "", ...why, `\u0007${keys.join("   ")}`].join("\n"));
+    say(["", ...card(read.value.members), "", ...why, `\u0007${keys.join("   ")}`].join("\n"));
     const among = keys.map(([, key = ""]) => key).join("");
     for (let isNew = true; ; isNew = false) {
       const key = await this.#keys.press(among, { ms: 2 * pollMs, isNew });

@@ -14,7 +14,7 @@ import type { AppendTransaction, StoredEffect } from "../../ledger/mod.ts";
 import type { TimedTransaction } from "../policy/active-ledger.ts";
 import type { ActivePolicy } from "../policy/active-policy.ts";
 import { gateName } from "../policy/reserved-names.ts";
-import { mayApprove, type DecidedByPeople, type Deciders } from "./deciders.ts";
+import { mayApprove, sharedVoice, type DecidedByPeople, type Deciders } from "./deciders.ts";
 
 /** The amounts that open approvals reserve, by their rows. */
 export type Reservations = ReadonlyMap<number, readonly StoredEffect[]>;
@@ -36,7 +36,8 @@ export function quorumNow(
 ): Quorum {
   return quorumOf(approval.asking.needs, approval.votes, (vote) => {
     const voter = deciders.voter(vote.key, now);
-    return voter !== undefined && mayApprove(voter, approval, deciders, policy) ? voter : undefined;
+    if (voter === undefined) return undefined;
+    return mayApprove(sharedVoice(voter, approval, deciders), approval, policy) ? voter : undefined;
   });
 }
 

@@ -35,6 +35,7 @@ export class ApprovableCall {
   readonly #plan: LookupPlan;
   readonly #lookups: readonly CounterLookup[];
   #attach: string | undefined;
+  readonly #lines = new Map<NonNullable<Cause["line"]>, ReturnType<typeof readLine>>();
   #binding: string | undefined;
   #bindingOfAny: string | undefined;
 
@@ -170,13 +171,18 @@ export class ApprovableCall {
   }
 
   #isPersonal({ line }: Cause): boolean {
-    return line === undefined || readLine(this.#plan.prepared, this.#plan.now, line).isPersonal;
+    return line === undefined || this.#readLine(line).isPersonal;
+  }
+
+  /** Reads a command line once, for the approval and for grants. */
+  #readLine(line: NonNullable<Cause["line"]>): ReturnType<typeof readLine> {
+    return this.#lines.getOrInsertComputed(line, () => readLine(this.#plan.prepared, this.#plan.now, line));
   }
 
   /** How far the command line of later calls may differ; empty if it may not come again without a person. */
   #widths({ line }: NonNullable<Grants["form"]>): FormOffer["widths"] {
     const digest = (text: string): string => this.#transaction.digest(text);
-    return readLine(this.#plan.prepared, this.#plan.now, line).widths.map(({ name, open, key }) => {
+    return this.#readLine(line).widths.map(({ name, open, key }) => {
       return { name, digest: grantRows.formDigest(key, digest), open };
     });
   }

@@ -62,23 +62,27 @@ export function decidedGrant(
   return { key: grant.key, at: grant.asked ?? grant.at, again, asking, votes: grant.votes };
 }
 
-/** Does a yes of the voter count, as far as the voter's part in the call goes? Any does if the mandate says so. */
-export function mayApprove(
-  voter: Voter,
-  of: DecidedByPeople,
-  deciders: Deciders,
-  { policySet }: ActivePolicy,
-): boolean {
-  const shared = sharedVoice(voter, of, deciders);
-  return shared === undefined || policySet.approvals.self || (of.asking.self === true && shared.isAsker);
+interface SharedVoice {
+  readonly voice: string;
+  /** Is it the voice of the person whose key asked? */
+  readonly isAsker: boolean;
 }
 
-/** The voice that a voter shares with the key that asked, and whether it is that of the key's person. */
-function sharedVoice(
+/** Does a yes count, as far as the voter's part in the call goes? Any does if the mandate says so. */
+export function mayApprove(
+  shared: SharedVoice | undefined,
+  { asking }: DecidedByPeople,
+  { policySet }: ActivePolicy,
+): boolean {
+  return shared === undefined || policySet.approvals.self || (asking.self === true && shared.isAsker);
+}
+
+/** The voice that a voter shares with the key that asked. */
+export function sharedVoice(
   voter: Voter,
   { again, at, key }: DecidedByPeople,
   deciders: Deciders,
-): { readonly voice: string; readonly isAsker: boolean } | undefined {
+): SharedVoice | undefined {
   const askers = (again === undefined ? [at] : [at, again]).map((time) => deciders.asker(key, time));
   const voice = voicesOf(voter).find((each) => askers.some(({ makers, person }) => [person, ...makers].includes(each)));
   return voice === undefined ? undefined : { voice, isAsker: askers.some(({ person }) => person === voice) };
@@ -98,12 +102,12 @@ export function voterFor(
   if (voter === undefined) return bad(noVoter(key));
   if (!mayDecide(approval.asking.needs, voter)) return bad(notAnApprover(key, approval.asking));
   const shared = sharedVoice(voter, approval, deciders);
-  if (shared !== undefined && isYes && !mayApprove(voter, approval, deciders, policy()))
+  if (shared !== undefined && isYes && !mayApprove(shared, approval, policy()))
     return bad(ownCall(voter.person, shared));
   return good({ ...voter, isOwn: shared !== undefined });
 }
 
-function ownCall(person: string, { isAsker, voice }: NonNullable<ReturnType<typeof sharedVoice>>): Refusal {
+function ownCall(person: string, { isAsker, voice }: SharedVoice): Refusal {
   const votes = person === voice ? person : `${voice}, as whose voice the new key of ${person} counts,`;
   const asks = isAsker ? "asked for this call" : "made or changed the key that asked for it within a day before";
   return refuse("self-approval", `${votes} ${asks}, so another person must approve it`);

@@ -7,6 +7,7 @@ import {
   statusAt,
   withVote,
   type Approval,
+  type ApprovalJson,
   type Denial,
   type Grant,
   type Quorum,
@@ -90,10 +91,12 @@ export class ApprovalDesk {
     return voter !== undefined && mayDecide(approval.asking.needs, voter);
   }
 
-  /** Why a key that may decide this approval may only deny it; undefined if it may approve it too. */
-  onlyDeny(key: string, approval: Approval, at: number): string | undefined {
-    const voter = voterFor(approval, { key, at, isYes: true }, this.#options);
-    return voter.ok || voter.problem.code !== "self-approval" ? undefined : voter.problem.detail;
+  /** Whether a key may decide this approval, and if it may only deny it, why. */
+  describeDecider(key: string, approval: Approval, at: number): Pick<ApprovalJson, "may_decide" | "only_deny"> {
+    const yes = voterFor(approval, { key, at, isYes: true }, this.#options);
+    if (yes.ok) return { may_decide: true };
+    const { code, detail } = yes.problem;
+    return code === "self-approval" ? { may_decide: true, only_deny: detail } : { may_decide: false };
   }
 
   /** Records the end of approvals whose time is over, as a batch of checks would do. */

@@ -293,20 +293,10 @@ function describeApproval(
     asked,
     call: asking.attach.slice(0, 16),
     amounts: amountsOf(call, approval, row),
-    ...decidedBy(call, approval),
+    ...call.gate.approvals.describeDecider(readKeyName(call), approval, Date.now()),
     decisions: [...votes.map((vote) => describeDecision("approve", vote)), ...denials],
     closed: approval.closed,
     successor: approval.successor,
-  };
-}
-
-function decidedBy(call: RouteCall, approval: Approval): Pick<ApprovalJson, "may_decide" | "only_deny"> {
-  const { approvals } = call.gate;
-  const [key, now] = [readKeyName(call), Date.now()];
-  const onlyDeny = approvals.onlyDeny(key, approval, now);
-  return {
-    may_decide: approvals.mayDecide(key, approval, now),
-    ...(onlyDeny !== undefined && { only_deny: onlyDeny }),
   };
 }
 
