@@ -22,7 +22,7 @@ interface Terminal {
   readonly ended: Promise<number>;
 }
 
-function watch(desk: Desk, person: string | undefined): Terminal {
+function watch(t: TestContext, desk: Desk, person: string | undefined): Terminal {
   const file = join(desk.folder, `${person}.key`);
   if (person !== undefined) writeFileSync(file, `${desk.keys[person]}\n`, { mode: 0o600 });
   const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => undefined });
@@ -34,6 +34,8 @@ function watch(desk: Desk, person: string | undefined): Terminal {
       done();
     },
   });
+  // A test that fails ends its terminals too.
+  t.after(() => stdin.write("\u0003"));
   const noSignal = (): void => undefined;
   const named = person === undefined ? [] : ["--key-file", file];
   const args = ["approvals", "watch", "--url", desk.address, ...named];
@@ -75,7 +77,7 @@ const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve,
 suite("svc-gate approvals watch", { concurrency: true }, () => {
   test("yes, no with words, later, and a grant, each with one key", async (t) => {
     const { desk, asks } = await agentOf(t);
-    const terminal = watch(desk, "anna");
+    const terminal = watch(t, desk, "anna");
     await terminal.shows(/nothing waits for you/);
     const { approval } = await asks("restart web");
     await terminal.shows(/"restart web"[^]*\[y\] let it run once/);
@@ -112,7 +114,7 @@ suite("svc-gate approvals watch", { concurrency: true }, () => {
 
   test("a key that was pressed before the card does not count", async (t) => {
     const { desk, asks } = await agentOf(t);
-    const terminal = watch(desk, "anna");
+    const terminal = watch(t, desk, "anna");
     await terminal.shows(/nothing waits/);
     terminal.types("y");
     await asks("restart web");
@@ -127,7 +129,7 @@ suite("svc-gate approvals watch", { concurrency: true }, () => {
   test("the person whose agent asks may only deny a call that destroys, and another person may approve it", async (t) => {
     const { desk, asks } = await agentOf(t);
     const call = await asks("rm a.txt");
-    const [anna, bob] = [watch(desk, "anna"), watch(desk, "bob")];
+    const [anna, bob] = [watch(t, desk, "anna"), watch(t, desk, "bob")];
     await anna.shows(
       /"rm a.txt"[^]*anna asked for this call, so another person must approve it\n.\[n\] refuse it {3}\[s\]/,
     );
@@ -145,7 +147,7 @@ suite("svc-gate approvals watch", { concurrency: true }, () => {
   test("without a file it asks for the key, and does not show it", async (t) => {
     const { desk, asks } = await agentOf(t);
     await asks("restart web");
-    const terminal = watch(desk, undefined);
+    const terminal = watch(t, desk, undefined);
     await terminal.shows(/your key, which is not shown > /);
     terminal.types(`${desk.keys["anna"]}x`);
     terminal.types("\u007f");
@@ -159,7 +161,7 @@ suite("svc-gate approvals watch", { concurrency: true }, () => {
   test("Ctrl-C at the question for the key is an error, and so is an answer with two words", async (t) => {
     const { desk } = await agentOf(t);
     for (const typed of ["\u0003", "two words\r"]) {
-      const terminal = watch(desk, undefined);
+      const terminal = watch(t, desk, undefined);
       await terminal.shows(/not shown/);
       terminal.types(typed);
       assert.equal(await terminal.ended, 2);

@@ -56,7 +56,13 @@ async function withKeys<T>(stdin: KeyInput, work: (keys: Keys) => Promise<T>): P
 class Keys {
   readonly #stdin: KeyInput;
   #take: ((typed: string) => void) | undefined;
-  readonly #onData = (data: Buffer | string): void => this.#take?.(String(data));
+  /** What was typed while nobody listened, such as during a question to the gate. */
+  #missed = "";
+  #deafUntil = 0;
+  readonly #onData = (data: Buffer | string): void => {
+    if (this.#take === undefined) this.#missed = String(data);
+    else this.#take(String(data));
+  };
 
   constructor(stdin: KeyInput) {
     this.#stdin = stdin;
@@ -85,20 +91,28 @@ class Keys {
     { ms, isNew }: { readonly ms: number; readonly isNew: boolean },
   ): Promise<string | undefined> {
     const { promise, resolve } = Promise.withResolvers<string>();
-    let from = performance.now() + (isNew ? deafMs : 0);
-    this.#take = (typed) => {
+    if (isNew) this.#deafen();
+    const take = (typed: string): void => {
       const key = typed.toLowerCase();
       if (isEnd(typed)) resolve("q");
       // A key that is held down repeats.
-      else if (performance.now() < from) from = performance.now() + deafMs;
+      else if (performance.now() < this.#deafUntil) this.#deafen();
       else if (key.length === 1 && among.includes(key)) resolve(key);
     };
+    this.#take = take;
+    if (this.#missed !== "") take(this.#missed);
+    this.#missed = "";
     const end = new AbortController();
     const late = sleep(ms, undefined, { signal: end.signal }).catch(() => undefined);
     const key = await Promise.race([promise, late]);
     end.abort();
     this.#take = undefined;
     return key;
+  }
+
+  #deafen(): void {
+    this.#missed = "";
+    this.#deafUntil = performance.now() + deafMs;
   }
 
   /** A line that the terminal does not show. Empty after Ctrl-C. */
